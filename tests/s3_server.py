@@ -40,6 +40,17 @@ def make_bucket(port, name):
     connection.close()
 
 
+def variables(port):
+    """What somebody sets whose S3 is at a port."""
+    return {
+        "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+    }
+
+
 def bucket_objects(port, name, root, *, prefix="some/where", retries=2):
     """The objects below a prefix of a bucket; faults are tried again at once, so often."""
     quick = {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=5)}
@@ -75,6 +86,7 @@ class Proxy(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def _pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

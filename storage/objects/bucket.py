@@ -36,8 +36,8 @@ from storage.objects.lasting import fsync
 from storage.objects.object_store import NOTHING, Entry, NotReached, ObjectStore, T, Write
 from storage.objects.two_sides import SIDES, Side, TwoSides
 
-WRITER = "ldptree-writer"
-"""The attribute of an object that says who put it."""
+WRITER = "ldptreewriter"
+"""The attribute of an object that says who put it. Azure takes no hyphen in a name, and proxies pass no underscore on."""
 BLOCK = 1 << 23
 CONFLICTS, CONFLICT_SECONDS = 20, 0.1
 """Times that an object is put of which the server says that another is written now, while none stands."""
@@ -279,7 +279,7 @@ class BucketObjects:
     def put(self, name: str, data: bytes) -> None:
         """Put an object, in place of one of this name if there is one."""
         with self._faults_of(name):
-            obstore.put(self._bucket, name, memoryview(data))
+            obstore.put(self._bucket, name, memoryview(data), use_multipart=False)
 
     def change(self, name: str, make: Callable[[bytes | None], bytes]) -> None:
         """Put what `make` makes of an object, unless another was faster: then of what that one left."""
@@ -294,7 +294,7 @@ class BucketObjects:
 
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is passed over."""
-        with self._faults_of(name):
+        with self._faults_of(name), suppress(FileNotFoundError):
             obstore.delete(self._bucket, name)
 
     def settle(self, folder: str) -> None:

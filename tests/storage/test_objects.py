@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from bucket_servers import SCHEMES, serve
 
 from storage.objects.folder import FolderObjects
 from storage.objects.object_store import sizes_of
@@ -13,35 +14,38 @@ from storage.objects.two_sides import SIDES, TwoSides
 NAME = "curator/reports/r.bin"
 
 
-@pytest.fixture(scope="module")
-def server():
-    pytest.importorskip("moto")
-    from s3_server import s3_server
-
-    with s3_server() as port:
-        yield port
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
 
 
-@pytest.fixture(params=["folder", "memory", "two sides", pytest.param("s3", marks=pytest.mark.slow)])
-def objects(request, tmp_path):
-    if request.param == "folder":
+@pytest.fixture(scope="module", params=["folder", "memory", "two sides", "gs", *map(slow, ("s3", "az"))])
+def kind(request):
+    """What the objects are in, and the server where they are in its bucket."""
+    if request.param not in SCHEMES:
+        yield request.param, None
+        return
+    with serve(request.param) as server:
+        yield request.param, server
+
+
+@pytest.fixture
+def objects(kind, request, tmp_path):
+    name, server = kind
+    if name == "folder":
         return FolderObjects(tmp_path / "work")
+    if server is not None:
+        bucket = f"bucket-{abs(hash(request.node.name)):x}"
+        server.make_bucket(bucket)
+        return server.objects(bucket, tmp_path / "copies")
     pytest.importorskip("obstore")
     from obstore.store import MemoryStore
 
     from storage.objects.bucket import BucketObjects
 
-    if request.param == "memory":
+    if name == "memory":
         return BucketObjects(MemoryStore(), "memory://", tmp_path / "copies")
-    if request.param == "two sides":
-        sides = {side: BucketObjects(MemoryStore(), "memory://", tmp_path / side) for side in SIDES}
-        return TwoSides(sides, "memory://", tmp_path)
-    pytest.importorskip("moto")
-    from s3_server import bucket_objects, make_bucket
-
-    port, name = request.getfixturevalue("server"), f"bucket-{abs(hash(request.node.name)):x}"
-    make_bucket(port, name)
-    return bucket_objects(port, name, tmp_path / "copies")
+    sides = {side: BucketObjects(MemoryStore(), "memory://", tmp_path / side) for side in SIDES}
+    return TwoSides(sides, "memory://", tmp_path)
 
 
 def at_once(n, act):
