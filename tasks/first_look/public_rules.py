@@ -19,7 +19,7 @@ CHOSEN_OF = (2, 20)
 """Different values of a column that may tell who is public."""
 _CONSENT = re.compile(
     r"consent|opt[ _-]?in(?![a-z])|agree|public|open|volunteer|permission|share[sd]?$"
-    r"|einwillig|zustimm|einverst|öffentlich|accord|consens|toestem|akkoord|samty[ck]k",
+    r"|einwillig|zustimm|einverst|öffentlich|publi[sc]|accord|consens|toestem|akkoord|samty[ck]k",
     re.IGNORECASE,
 )
 _GROUP = re.compile(
@@ -29,7 +29,8 @@ _GROUP = re.compile(
 MOST_RULES = 3
 YES = re.compile(
     r"yes|y|true|t|1|open|public|agreed|agree|consented|(?:consent )?(?:given|granted)|accepted|opt(?:ed)?[ _-]?in"
-    r"|ja|j|wahr|erteilt|oui|o|vrai|accordé|s[ií]|sim|acepto",
+    r"|ja|j|wahr|erteilt|oui|o|vrai|accordé|s[ií]|sim|acepto"
+    r"|(?:yes, ?)?i (?:agree|consent)\b.*|(?:ja, ?)?ich (?:stimme|willige)(?!.*\bnicht\b).*|(?:oui, ?)?j'accepte\b.*",
     re.IGNORECASE,
 )
 

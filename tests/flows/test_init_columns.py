@@ -86,6 +86,22 @@ def test_times_with_a_point_or_an_h_are_read(tmp_path, capsys, form):
     assert derived(tmp_path, out, "when_hour").to_series().to_list() == HOURS.tolist()
 
 
+@pytest.mark.parametrize("form", ["%d.%m.%y", "%y-%m-%d"])
+def test_a_year_of_two_digits_is_the_number_that_has_few_values(tmp_path, capsys, form):
+    days = [dt.date(2022, 1, 1) + dt.timedelta(int(after)) for after in RNG.integers(0, 700, N)]
+    out, said = first_look(tmp_path, capsys, day=[format(day, form) for day in days])
+    first = "day" if form.startswith("%d") else "year"
+    assert said["columns"]["day"]["note"].startswith(f"dates (the {first} comes first)")
+    found = derived(tmp_path, out, ["day_year", "day_month", "day_weekday"])
+    assert found.rows() == [(day.year, day.month, day.isoweekday()) for day in days]
+
+
+def test_a_month_of_two_digits_may_stand_beside_a_year_of_two(tmp_path, capsys):
+    days = [dt.date(int(year), int(month), 1) for year, month in RNG.integers([1, 1], [29, 13], (N, 2))]
+    _, said = first_look(tmp_path, capsys, month=[format(day, "%d.%m.%y") for day in days])
+    assert "do not tell whether the day comes first or" in said["columns"]["month"]["note"]
+
+
 @pytest.mark.parametrize("form", ["%G-W%V", "%GW%V"])
 def test_weeks_are_read_as_their_mondays(tmp_path, capsys, form):
     out, _ = first_look(tmp_path, capsys, week=[day.strftime(form) for day in DAYS])
@@ -135,12 +151,16 @@ CONSENTED = {
     "erteilt verweigert": "consent = 'erteilt'",
     "Oui Non": "consent = 'Oui'",
     "Rouge Vert": "random 0.25",
+    "I agree that you publish my answers|I do not agree": "consent = 'I agree that you publish my answers'",
+    "Ich stimme nicht zu|Ich stimme zu": "consent = 'Ich stimme zu'",
 }
 
 
 @pytest.mark.parametrize("answers", CONSENTED)
 def test_those_who_plainly_consented_are_proposed_as_public(tmp_path, capsys, answers):
-    out, said = first_look(tmp_path, capsys, consent=RNG.choice(answers.split(), N))
+    out, said = first_look(
+        tmp_path, capsys, consent=RNG.choice(answers.split("|" if "|" in answers else None), N)
+    )
     rule = CONSENTED[answers]
     assert load(out).dataset.public == rule == said["public"]
     if "consent" in rule:

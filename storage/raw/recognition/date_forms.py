@@ -23,6 +23,8 @@ from storage.sql import literal, scratch_cursor
 FORMS_TRIED = 8
 """Different shapes of value that are looked at; a column of dates has one or two."""
 
+NEARLY_ALL_DAYS, FEW_YEARS = 25, 3
+
 _EPOCHS = {1: (978_307_200, 2_208_988_800), 1_000: (978_307_200_000, 2_208_988_800_000)}
 """Seconds since 1970, and thousandths of them, from 2001 to 2039."""
 _NAMED_TIME = re.compile(r"time|date|stamp|epoch|unix|created|updated|(?:^|_)(?:at|ts)$", re.IGNORECASE)
@@ -106,7 +108,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
         if max(found) < FITS * len(texts):
             return _mixed(sample.column, texts, whole)
     best = [form for form, count in zip(forms, found, strict=True) if count == max(found)]
-    best = _different(texts, best)
+    best = _different(texts, _with_days(texts, best))
     readings = tuple(_reading(sample, texts, form) for form in best)
     what = "times of day" if best[0].is_time else "dates"
     if len(readings) > 1:
@@ -234,6 +236,22 @@ def _fits(texts: Sequence[str], forms: Sequence[_Form]) -> list[int]:
     """How many of the texts each form reads."""
     counts = ", ".join(f"count(TRY({form.of('value')}))" for form in forms)
     return [int(count) for count in _ask(f"SELECT {counts} FROM given", texts)[0]]
+
+
+def _with_days(texts: Sequence[str], forms: Sequence[_Form]) -> Sequence[_Form]:
+    """Forms without those that take days for years, where another form finds nearly all days of a month: they find two or three
+    days, and never the first, which monthly dates have.
+    """
+    if len(forms) == 1 or forms[0].is_time:
+        return forms
+    days = ", ".join(
+        f"count(DISTINCT TRY(day({form.of('value')}))), min(TRY(day({form.of('value')})))" for form in forms
+    )
+    found = _ask(f"SELECT {days} FROM given", texts)[0]
+    counts = dict(zip(forms, zip(found[::2], found[1::2], strict=True), strict=True))
+    if max(count for count, _ in counts.values()) < NEARLY_ALL_DAYS:
+        return forms
+    return [form for form, (count, first) in counts.items() if count > FEW_YEARS or first == 1]
 
 
 def _different(texts: Sequence[str], forms: Sequence[_Form]) -> list[_Form]:
