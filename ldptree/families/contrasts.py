@@ -102,21 +102,77 @@ def find_contrast(
     return contrasts[best] if strength[best] > SURELY_SEEN else None
 
 
-def cut_above(tree: Partition, contrast: Contrast) -> Partition:
-    """The two halves of a contrast, and the tree in either; halves that the tree tells apart already stay as they are."""
-    if any(
-        int(f) == contrast.feature and float(t) == contrast.threshold
-        for f, t in zip(tree.feature[:1], tree.threshold[:1], strict=True)
-    ):
-        return tree
-    n = tree.n_nodes
+def cut_above(
+    tree: Partition, contrast: Contrast, X: NDArray[np.float32], columns: Sequence[int]
+) -> Partition:
+    """The two halves of a contrast, and in either the tree without the tests that the half decides already.
 
-    def shifted(children: NDArray[np.int32], by: int) -> NDArray[np.int32]:
-        return np.where(children == LEAF, LEAF, children + by)
+    A test of the contrast's raw column is decided where it parts the values of public rows, but not those of the half; where no
+    public row has a value on one side of it, by the threshold of the contrast.
 
-    return Partition.of(
-        np.concatenate([[contrast.feature], tree.feature, tree.feature]),
-        np.concatenate([[contrast.threshold], tree.threshold, tree.threshold]),
-        np.concatenate([[1], shifted(tree.left, 1), shifted(tree.left, 1 + n)]),
-        np.concatenate([[1 + n], shifted(tree.right, 1), shifted(tree.right, 1 + n)]),
-    )
+    Args:
+        tree: the cells.
+        contrast: what is cut above them.
+        X: float32 [n, d], encoded public rows.
+        columns: the encoded columns of the contrast's raw column.
+    """
+    values = np.unique(X[:, list(columns)], axis=0)
+    is_above = values[:, list(columns).index(contrast.feature)] > contrast.threshold
+    feature, threshold, left, right = [contrast.feature], [contrast.threshold], [LEAF], [LEAF]
+    for half, first in ((False, left), (True, right)):
+        kept = _nodes_of_half(tree, contrast, list(columns), values, is_above, half=half)
+        place = {node: len(feature) + i for i, node in enumerate(sorted(kept))}
+        first[0] = len(feature)
+        for node in place:
+            feature.append(int(tree.feature[node]))
+            threshold.append(float(tree.threshold[node]))
+            for side, children in enumerate((left, right)):
+                children.append(place[kept[node][side]] if kept[node] else LEAF)
+    return Partition.of(feature, threshold, left, right)
+
+
+def _nodes_of_half(
+    tree: Partition,
+    contrast: Contrast,
+    columns: list[int],
+    values: NDArray[np.float32],
+    is_above: NDArray[np.bool_],
+    *,
+    half: bool,
+) -> dict[int, tuple[int, ...]]:
+    """The nodes of a tree that are kept below a half of a contrast, with their children there.
+
+    Args:
+        tree, contrast, columns: as of `cut_above`.
+        values: float32 [n, columns], those of public rows.
+        is_above: bool [n], which half each is in.
+        half: which half it is.
+    """
+    kept: dict[int, tuple[int, ...]] = {}
+
+    def is_ruled_out(node: int, side: int, there: NDArray[np.intp]) -> bool:
+        """Whether nobody of the half is on a side of a test where these values are."""
+        if there.size:
+            return not (is_above[there] == half).any()
+        if tree.feature[node] != contrast.feature or bool(side) == half:
+            return False
+        at = float(tree.threshold[node])
+        return at <= contrast.threshold if half else at >= contrast.threshold
+
+    def keep(node: int, here: NDArray[np.intp]) -> int:
+        """The node that stands for this one, where these values are."""
+        if tree.feature[node] == LEAF:
+            kept[node] = ()
+            return node
+        children, sides = (int(tree.left[node]), int(tree.right[node])), (here, here)
+        if int(tree.feature[node]) in columns:
+            goes_left = values[here, columns.index(int(tree.feature[node]))] <= tree.threshold[node]
+            sides = here[goes_left], here[~goes_left]
+            for side in (0, 1):
+                if is_ruled_out(node, side, sides[side]):
+                    return keep(children[1 - side], sides[1 - side])
+        kept[node] = tuple(keep(child, there) for child, there in zip(children, sides, strict=True))
+        return node
+
+    keep(0, np.arange(len(values)))
+    return kept

@@ -38,6 +38,7 @@ from ldptree.inference.depth import default_min_samples_leaf
 from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels, check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell
 from ldptree.models.corrected import CorrectedModel, shares_of
+from ldptree.models.effects import columns_of
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import EVERYBODY, Protocol
 from ldptree.protocol.published_base import DRAWN, Contrast, PublishedBase
@@ -274,9 +275,11 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
                 "dataset.classes)."
             )
         if cut is not None:
-            grow = evidence.grow
+            grow, X = evidence.grow, evidence.X
+            columns = next(group for group in columns_of(view.rows.encoding) if cut.feature in group)
             evidence = replace(
-                evidence, grow=cache(lambda depth: cut_above(grow(depth - 1), cut) if depth else grow(0))
+                evidence,
+                grow=cache(lambda depth: cut_above(grow(depth - 1), cut, X, columns) if depth else grow(0)),
             )
         plan = make_plan(
             evidence,

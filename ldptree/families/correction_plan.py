@@ -291,14 +291,18 @@ def _expected_noise(sd: float, share: Floats) -> Floats:
 
 
 def _deeper(evidence: PublicEvidence, on: Callable[[Partition], CorrectionPlan]) -> Iterator[CorrectionPlan]:
-    """Plans of depth 0, 1, ... for as long as the tree grows and is not too large."""
-    n_cells = 0
+    """Plans of depth 0, 1, ... for as long as the tree grows and is not too large.
+
+    A tree below a contrast may tell the two halves apart itself: it then stands still for one depth, and grows again.
+    """
+    before = (0, 0)
     for depth in range(MAX_CELLS.bit_length()):
         tree = evidence.grow(depth)
-        if tree.n_leaves == n_cells or tree.n_leaves > MAX_CELLS:
+        if tree.n_leaves > MAX_CELLS or before == (tree.n_leaves, tree.n_leaves):
             return
-        n_cells = tree.n_leaves
-        yield on(tree)
+        if tree.n_leaves != before[1]:
+            yield on(tree)
+        before = before[1], tree.n_leaves
 
 
 def _on(

@@ -17,10 +17,8 @@ from flows.finish import finish
 from flows.pipeline import Pipeline
 from ldptree import CorrectionClassifier, CorrectionRegressor
 from ldptree.errors import BudgetError, ConfigError
-from ldptree.families.contrasts import SHARE, choose_contrasts, cut_above
-from ldptree.partition.tree import Partition
+from ldptree.families.contrasts import SHARE
 from ldptree.protocol.ledger import Ledger
-from ldptree.protocol.published_base import Contrast
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol
 
@@ -201,23 +199,3 @@ def test_two_questions_that_cannot_be_asked_are_refused_with_the_reason():
         CorrectionClassifier(base="tree", questions=2).fit(X, y, public=public)
     with pytest.raises(ConfigError, match='questions must be "auto", 1 or 2'):
         CorrectionClassifier(questions=3).fit(X, y, public=public)
-
-
-def test_a_column_is_cut_where_it_parts_the_public_rows_most_evenly():
-    column = np.array(
-        [[0, 0, 1, 1, 1], [3, 1, 2, 5, 4], [7, 7, 7, 7, 7], [0, 0, 0, 0, 0]], dtype=np.float32
-    ).T
-    assert choose_contrasts(column) == (Contrast(0, 0.0), Contrast(1, 2.0)) or choose_contrasts(column) == (
-        Contrast(0, 0.0),
-        Contrast(1, 3.0),
-    )
-    assert choose_contrasts(column[:0]) == ()
-
-
-def test_a_cut_above_a_tree_has_the_tree_in_either_half():
-    tree = Partition.of([0, -1, 1, -1, -1], [0.25, 0, 0.5, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
-    rows = np.random.default_rng(1).random((200, 3)).astype(np.float32)
-    cut = cut_above(tree, Contrast(2, 0.5))
-    cells = cut.apply(rows)
-    np.testing.assert_array_equal(cells, tree.apply(rows) + 3 * (rows[:, 2] > 0.5))
-    assert cut_above(cut, Contrast(2, 0.5)) is cut

@@ -1,0 +1,83 @@
+"""A contrast above a tree of cells: which columns are asked about, and which cells are left."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
+from ldptree.families.contrasts import choose_contrasts, cut_above
+from ldptree.models.effects import columns_of
+from ldptree.partition import PARTITIONS, grow_partition
+from ldptree.partition.tree import Partition
+from ldptree.protocol.published_base import Contrast
+
+WHOLE = NumericFeature("whole", 0.0, 20.0, fill=7.0, indicator=True)
+KIND = CategoricalFeature("kind", ("a", "b", "c"), missing_level=True)
+FREE = NumericFeature("free", 0.0, 1.0)
+
+
+def test_a_column_is_cut_where_it_parts_the_public_rows_most_evenly():
+    column = np.array(
+        [[0, 0, 1, 1, 1], [3, 1, 2, 5, 4], [7, 7, 7, 7, 7], [0, 0, 0, 0, 0]], dtype=np.float32
+    ).T
+    assert choose_contrasts(column) == (Contrast(0, 0.0), Contrast(1, 2.0)) or choose_contrasts(column) == (
+        Contrast(0, 0.0),
+        Contrast(1, 3.0),
+    )
+    assert choose_contrasts(column[:0]) == ()
+
+
+def test_a_cut_above_a_tree_has_the_tree_in_either_half():
+    tree = Partition.of([0, -1, 1, -1, -1], [0.25, 0, 0.5, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
+    rows = np.random.default_rng(1).random((200, 3)).astype(np.float32)
+    cut = cut_above(tree, Contrast(2, 0.5), rows, [2])
+    np.testing.assert_array_equal(cut.apply(rows), tree.apply(rows) + 3 * (rows[:, 2] > 0.5))
+    assert cut_above(cut, Contrast(2, 0.5), rows, [2]).digest == cut.digest
+
+
+def test_a_half_that_the_tree_tells_apart_a_hair_further_on_is_not_told_apart_twice():
+    """A tree cuts midway between two public values, a contrast at the lower one: nobody whose value is known lies between."""
+    rows = np.array([[0.0], [0.5], [0.75], [1.0]], dtype=np.float32)
+    tree = Partition.of([0, -1, 0, -1, -1], [0.625, 0, 0.875, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
+    cut = cut_above(tree, Contrast(0, 0.5), rows, [0])
+    assert (cut.n_leaves, cut.apply(rows).tolist()) == (3, [0, 0, 1, 2])
+
+
+def raw_rows(rng, n, *, only_numbers):
+    whole = np.where(rng.random(n) < 0.15, np.nan, rng.integers(0, 21, n))
+    if only_numbers:
+        return np.stack([np.nan_to_num(whole), rng.random(n)], axis=1)
+    return np.stack([whole, rng.choice([0.0, 1.0, 2.0, np.nan], n), rng.random(n)], axis=1)
+
+
+@pytest.mark.parametrize("kind", PARTITIONS)
+@given(seed=st.integers(0, 10**6), n=st.integers(12, 60), depth=st.integers(0, 6), which=st.integers(0, 20))
+@settings(max_examples=60, deadline=None)
+def test_below_a_contrast_every_cell_holds_somebody_and_is_of_one_half_and_one_cell_of_the_tree(
+    kind, seed, n, depth, which
+):
+    rng = np.random.default_rng(seed)
+    is_cart = kind == "cart"
+    encoding = Encoding((WHOLE, KIND, FREE) if is_cart else (NumericFeature("whole", 0.0, 20.0), FREE))
+    rows = encoding.encode(raw_rows(rng, n, only_numbers=not is_cart))
+    tree = grow_partition(
+        rows, rng.normal(rows[:, 0]), kind=kind, depth=depth, n_classes=2, criterion="variance", seed=seed
+    )
+    contrasts = choose_contrasts(rows)
+    contrast = contrasts[which % len(contrasts)]
+    columns = next(group for group in columns_of(encoding) if contrast.feature in group)
+    cut = cut_above(tree, contrast, rows, columns)
+
+    # every public row with the raw column of every other
+    mixed = np.repeat(rows, n, axis=0)
+    mixed[:, columns] = np.tile(rows[:, columns], (n, 1))
+    halves = mixed[:, contrast.feature] > contrast.threshold
+    before, cells = 2 * tree.apply(mixed) + halves, cut.apply(mixed)
+    pairs = np.unique(np.stack([before, cells]), axis=1)
+    assert len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
+
+    if not is_cart:  # its cells need no public row
+        fine = np.linspace(0, 1, 257, dtype=np.float32)
+        cells = cut.apply(np.stack([axis.ravel() for axis in np.meshgrid(fine, fine)], axis=1))
+    np.testing.assert_array_equal(np.unique(cells), np.arange(cut.n_leaves))
