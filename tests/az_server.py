@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import http.client
+import os
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ AZURITE = "3.35.0"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Those of every Azurite, as it documents them."""
+ANOTHER_ACCOUNT, ANOTHER_KEY = "curatoraccount", base64.b64encode(b"another key").decode()
 
 
 def _azurite():
@@ -46,6 +48,7 @@ def _azurite():
 @contextmanager
 def az_server():
     """The port of a server with nothing in it."""
+    accounts = f"{ACCOUNT}:{KEY};{ANOTHER_ACCOUNT}:{ANOTHER_KEY}"
     words = [
         "--inMemoryPersistence",
         "--blobPort",
@@ -55,7 +58,11 @@ def az_server():
         "--silent",
     ]
     server = subprocess.Popen(
-        ["node", str(_azurite()), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ["node", str(_azurite()), *words],
+        env=os.environ | {"AZURITE_ACCOUNTS": accounts},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     try:
         said = (re.search(r"listens on http://[^:]+:(\d+)", line) for line in server.stdout)
@@ -66,28 +73,28 @@ def az_server():
         server.stdout.close()
 
 
-def make_bucket(port, name):
+def make_bucket(port, name, account=ACCOUNT, key=KEY):
     """Make a container, by a request that is signed as https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
     has it.
     """
     headers = {"x-ms-date": format_datetime(datetime.now(UTC), usegmt=True), "x-ms-version": "2021-08-06"}
     shown = "".join(f"{key}:{value}\n" for key, value in headers.items())
-    text = "PUT" + "\n" * 12 + shown + f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
-    signature = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
-    headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(signature).decode()}"
+    text = "PUT" + "\n" * 12 + shown + f"/{account}/{account}/{name}\nrestype:container"
+    signature = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
+    headers["Authorization"] = f"SharedKey {account}:{base64.b64encode(signature).decode()}"
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("PUT", f"/{ACCOUNT}/{name}?restype=container", headers=headers)
+    connection.request("PUT", f"/{account}/{name}?restype=container", headers=headers)
     assert connection.getresponse().status == 201
     connection.close()
 
 
-def variables(port):
+def variables(port, account=ACCOUNT, key=KEY):
     """What somebody sets whose Azure is at a port."""
     return {
-        "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{ACCOUNT}",
+        "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{account}",
         "AZURE_ALLOW_HTTP": "true",
-        "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
-        "AZURE_STORAGE_ACCOUNT_KEY": KEY,
+        "AZURE_STORAGE_ACCOUNT_NAME": account,
+        "AZURE_STORAGE_ACCOUNT_KEY": key,
     }
 
 

@@ -30,9 +30,9 @@ PAGE = 25
 
 @contextmanager
 def gs_server():
-    """The port of a server with nothing in it, which takes every token but an empty one and "wrong"."""
+    """The port of a server with nothing in it, which takes every token but "wrong", and none."""
     server = _Server(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield server.server_port
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         bucket, _, name = (unquote(part) for part in url.path.removeprefix("/").partition("/"))
         asked = {key: values[0] for key, values in parse_qs(url.query, keep_blank_values=True).items()}
         try:
-            if self.headers.get("Authorization", "") in ("", "Bearer", "Bearer ", "Bearer wrong"):
+            if self.headers.get("Authorization") == "Bearer wrong":
                 raise _Refused(401, "AuthenticationRequired")
             with self.server.lock:
                 self._answer(*self._do(bucket, name, asked, body))

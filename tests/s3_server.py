@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
 def proxy(port, fault=lambda _method, _path: "", **more):
     """A proxy before `port`."""
     server = Proxy(port, fault, **more)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield server

@@ -10,7 +10,6 @@ import errno
 import hashlib
 import io
 import os
-import re
 import secrets
 import shutil
 import time
@@ -34,7 +33,18 @@ from obstore.exceptions import (
 from ldptree.errors import ConfigError
 from storage.objects.lasting import fsync
 from storage.objects.object_store import NOTHING, Entry, NotReached, ObjectStore, T, Write
+from storage.objects.reasons import reason_of
 from storage.objects.two_sides import SIDES, Side, TwoSides
+from storage.objects.variables import (
+    KEYS,
+    VARIABLES,
+    allows_http,
+    check_variables,
+    keys_of,
+    options_of,
+    scheme_of,
+    variables_of,
+)
 
 WRITER = "ldptreewriter"
 """The attribute of an object that says who put it. Azure takes no hyphen in a name, and proxies pass no underscore on."""
@@ -43,39 +53,6 @@ CONFLICTS, CONFLICT_SECONDS = 20, 0.1
 """Times that an object is put of which the server says that another is written now, while none stands."""
 AT_ONCE = 16
 """Requests that wait for their answers at the same time."""
-
-
-REASONS = {
-    "<Code>NoSuchBucket<": "there is no such bucket",
-    "<Code>RequestTimeTooSkewed<": "the clock of this machine is wrong",
-    "<Code>InvalidAccessKeyId<": "the server does not know these credentials",
-    "<Code>SignatureDoesNotMatch<": "the secret key is not that of these credentials",
-    "<Code>AccessDenied<": "no right to it",
-    "<Code>ExpiredToken<": "the credentials have expired",
-    "<Code>AuthorizationHeaderMalformed<": "the bucket is in another region than AWS_REGION says",
-    "<Code>PermanentRedirect<": "the bucket is in another region than AWS_REGION says",
-    "<Code>SlowDown<": "the server has too many requests",
-    "source: BadScheme": "an address of http needs AWS_ALLOW_HTTP=true",
-    "<Code>NotImplemented<": "the server does not know this request, which may be a conditional put",
-    "http://169.254.169.254/": "there are no credentials",
-    "kind: Timeout": "does not answer in time",
-    "kind: Connect": "cannot be reached",
-}
-"""What a person is told, by a sign in obstore's error. The address is where a machine of Amazon's would find credentials."""
-
-VARIABLES = {
-    "s3": "AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT and so on",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS and so on",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and so on",
-}
-KEYS_OF_S3 = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-_OF_STORES = re.compile(r"(LDPTREE_(HOLDERS|CURATOR)_)?(AWS|GOOGLE|AZURE)_")
-_YES = ("true", "1", "yes", "on")
-KEYS = {
-    "aws_access_key_id": "access_key_id",
-    "aws_secret_access_key": "secret_access_key",
-    "aws_session_token": "token",
-}
 CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
 RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
 FIRST_ANSWER = timedelta(seconds=10)
@@ -87,7 +64,7 @@ def open_bucket(address: str) -> BucketObjects:
 
     Raises ConfigError where nothing can be written there, or nothing can be written once.
     """
-    return _open(address, _local_folder(address), {}, VARIABLES[address[:2]])
+    return _open(address, _local_folder(address), {}, VARIABLES[scheme_of(address)])
 
 
 def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
@@ -97,11 +74,11 @@ def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
     """
     where = f"holders={holders},curator={curator}"
     root, addresses = _local_folder(where), {"holders": holders, "curator": curator}
+    options = {side: options_of(side, scheme_of(addresses[side])) for side in SIDES}
     sides: dict[Side, ObjectStore] = {}
     for side in SIDES:
-        prefix = f"LDPTREE_{side.upper()}_"
-        whose = f"{prefix}AWS_ACCESS_KEY_ID and so on, each in place of AWS_ACCESS_KEY_ID and so on"
-        sides[side] = _open(addresses[side], root / "sides" / side, _options_of(side), whose)
+        whose = variables_of(side, scheme_of(addresses[side]))
+        sides[side] = _open(addresses[side], root / "sides" / side, options[side], whose)
     return TwoSides(sides, where, root)
 
 
@@ -109,20 +86,11 @@ def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
     """The objects at an address, with the holders' credentials; nothing is written there. `is_first`: nobody knows yet whether
     its server answers. Raises ConfigError.
     """
-    bucket = _bucket(address, _options_of("holders"), VARIABLES[address[:2]], is_first=is_first)
+    scheme = scheme_of(address)
+    bucket = _bucket(address, options_of("holders", scheme), VARIABLES[scheme], is_first=is_first)
     root = _local_folder(address)
     _make_local_folder(root)
     return BucketObjects(bucket, address, root)
-
-
-def _options_of(side: Side) -> dict[str, str]:
-    """What the environment says for one side only."""
-    prefix = f"LDPTREE_{side.upper()}_"
-    return {
-        name.removeprefix(prefix).lower(): value
-        for name, value in os.environ.items()
-        if name.startswith(prefix)
-    }
 
 
 def _local_folder(address: str) -> Path:
@@ -140,20 +108,6 @@ def _make_local_folder(root: Path) -> None:
             f"{root}: cannot be made ({fault.strerror}), where copies of what is in a bucket are kept. Name another folder for "
             "such copies with XDG_CACHE_HOME."
         ) from None
-
-
-def _check_variables() -> None:
-    """Raises ConfigError on what obstore would end the process at."""
-    for name, value in os.environ.items():
-        if not _OF_STORES.match(name):
-            continue
-        if value != value.strip() or not value.isprintable():
-            raise ConfigError(f"{name}: has a line break or blanks around it. Set it without.")
-        if name.endswith(("_ENDPOINT", "_ENDPOINT_URL")) and not re.match(r"https?://[^/\s]", value):
-            raise ConfigError(f"{name}: is no address of a server. Write it as https://HOST:PORT.")
-    for one, other in (KEYS_OF_S3, KEYS_OF_S3[::-1]):
-        if os.environ.get(one) and not os.environ.get(other):
-            raise ConfigError(f"{one}: is set without {other}. Set both.")
 
 
 def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
@@ -177,31 +131,24 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
     return BucketObjects(_bucket(address, options, variables), address, root)
 
 
-def _keys_of(options: dict[str, str]) -> dict[str, Any]:
-    """The keys of one side where it has its own; the environment's token of a session, which is another's, is none of them."""
-    keys: dict[str, Any] = {name: options.get(option) for option, name in KEYS.items()}
-    return keys | {"expires_at": None} if keys["access_key_id"] and keys["secret_access_key"] else {}
-
-
 def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: bool = False) -> Any:
     """What obstore knows an address by; `is_first`: for requests that only learn whether its server answers."""
     hurry = {"read_timeout": FIRST_ANSWER} if is_first else {}
     retries = RETRIES | ({"retry_timeout": FIRST_ANSWER * 1.5} if is_first else {})
-    _check_variables()
-    # obstore reads this from the environment too, but for where there are other options of the client.
-    allow_http = options.get("aws_allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))
-    client = CLIENT | hurry | {"allow_http": allow_http.lower() in _YES}
+    scheme = scheme_of(address)
+    check_variables(scheme)
+    client = CLIENT | hurry | {"allow_http": allows_http(scheme, options)}
     more: dict[str, Any] = {"client_options": client, "retry_config": retries}
-    rest = {name: value for name, value in options.items() if name != "aws_allow_http"}
-    if keys := _keys_of(options):
+    rest = {name: value for name, value in options.items() if not name.endswith("_allow_http")}
+    if keys := keys_of(options):
         more["credential_provider"] = lambda: keys
         rest = {name: value for name, value in rest.items() if name not in KEYS}
     try:
         return obstore.store.from_url(address, config=rest, **more)
-    except (BaseError, ValueError):
+    except (BaseError, ValueError) as fault:
+        reason = reason_of(fault, address) or "no address of a bucket, or a variable that is none of it"
         raise ConfigError(
-            f"{address}: no address of a bucket, or a variable that is none of it. Name one as s3://bucket/prefix; "
-            f"look after {variables}."
+            f"{address}: {reason}. Name one as {scheme}://bucket/prefix; look after {variables}."
         ) from None
 
 
@@ -421,17 +368,11 @@ class BucketObjects:
         try:
             yield
         except FileNotFoundError as fault:
-            missing = _reason(fault) or "no such object"
+            missing = reason_of(fault, self._where) or "no such object"
             raise FileNotFoundError(errno.ENOENT, missing, self.where(name)) from None
         except (PermissionDeniedError, UnauthenticatedError) as fault:
-            refused = _reason(fault) or "no right to it"
+            refused = reason_of(fault, self._where) or "no right to it"
             raise PermissionError(errno.EACCES, refused, self.where(name)) from None
         except BaseError as fault:
-            failed = _reason(fault) or "does not answer as it should"
+            failed = reason_of(fault, self._where) or "does not answer as it should"
             raise NotReached(errno.EIO, failed, self.where(name)) from None
-
-
-def _reason(fault: BaseException) -> str | None:
-    """What a server's answer says that went wrong, of what a person can mend; None of anything else."""
-    text = str(fault)
-    return next((reason for sign, reason in REASONS.items() if sign in text), None)

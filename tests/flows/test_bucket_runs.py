@@ -18,7 +18,7 @@ from obstore.store import MemoryStore
 from flows.execute import Plainly
 from flows.finish import finish
 from flows.provenance import explain_artifact
-from ldptree.errors import ConfigError, LdptreeError
+from ldptree.errors import LdptreeError
 from storage.formats import stamped
 from storage.ledger.accounts import Account
 from storage.ledger.campaigns import Campaign
@@ -218,8 +218,3 @@ def test_the_command_line_takes_a_bucket(tmp_path):
         ):
             refused = ldptree(*words)
             assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
-
-
-def test_an_address_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match="no address of a bucket"):
-        Store("az://b")
