@@ -51,7 +51,11 @@ class Expectation(Strict):
             case "columns":
                 return f"the {len(self.types or ())} columns are there, with their types"
             case "rows":
-                return f"there are at least {self.at_least:,} rows"
+                return (
+                    "there is at least 1 row"
+                    if self.at_least == 1
+                    else f"there are at least {self.at_least:,} rows"
+                )
             case "known":
                 return f"{self.column} is never missing"
             case "between":

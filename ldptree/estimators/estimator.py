@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from html import escape
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -57,6 +58,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     _learned: ClassVar[str] = "model_"
     """What there is once a fit has come to its end."""
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        inherited = getattr(cls, "fit", None)
+        if isinstance(inherited, FunctionType) and "fit" not in vars(cls):
+            # Of a wrong argument Python's own error names the class that a function was written in, which nobody has called.
+            cls.fit = _named_anew(inherited, f"{cls.__qualname__}.fit")
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a model: a fit that was refused has left classes and columns, and none."""
         return hasattr(self, self._learned)
@@ -105,6 +113,19 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _column_names(self) -> NDArray[Any] | None:
         """The names of the columns of X, where it had any."""
         return getattr(self, "feature_names_in_", None)
+
+
+def _named_anew(function: FunctionType, qualname: str) -> FunctionType:
+    """The same function under another qualified name."""
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__qualname__, copy.__annotations__ = qualname, function.__annotations__
+    return copy
 
 
 class PublicRowsEstimator(Estimator):

@@ -285,7 +285,8 @@ def _basis(run: Run) -> list[Sentence]:
         if held:
             cells = units.plural(len(held), "kind", "kinds")
             share = units.portion(min(sum(held), 1.0))
-            sentences.append(say("basis", cells=cells, share=share, nouns=run.nouns, basis=on))
+            rest = "rests" if len(held) == 1 else "rest"
+            sentences.append(say("basis", cells=cells, share=share, nouns=run.nouns, rest=rest, basis=on))
     return sentences
 
 

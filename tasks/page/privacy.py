@@ -149,7 +149,7 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
         return (*sentences, say("roles"))
     figures = last.figures
     if figures["values"] == figures["cells"] * figures["levels"] + 1:
-        sentences.append(say("one stands for else"))
+        sentences.append(say("one stands for else", values=units.count(figures["values"])))
     if "low" in figures:
         key = "ends sent" if "label_noise_sd" in figures else "ends"
         unit = Unit("share" if run.label == "class" else "number", run.label_sd, run.unit)

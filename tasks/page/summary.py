@@ -123,7 +123,6 @@ def headline(run: Run) -> Sentence:
         ours=say_score(run, ours),
         before=before,
         move="up" if is_up else "down",
-        better="better" if is_up else "worse",
     )
     if not run.unit:
         return sentence
@@ -352,14 +351,11 @@ def gain(run: Run) -> list[Sentence]:
     noiseless = run.scores.find("no_noise")
     if noiseless is not None and noiseless.lead is not None:
         cost = sign * (noiseless.figure - run.scores.ours.figure)
-        ends = -noiseless.lead.high, -noiseless.lead.low
+        key, low, high = "noise cost", -noiseless.lead.high, -noiseless.lead.low
+        if cost < 0:
+            key, low, high = "noise luck", -high, -low
         sentences.append(
-            say(
-                "noise cost",
-                cost=unit.bare(cost) + named,
-                low=unit.bare(ends[0]),
-                high=unit.bare(ends[1]),
-            )
+            say(key, cost=unit.bare(abs(cost)) + named, low=unit.bare(low), high=unit.bare(high))
         )
     return sentences
 

@@ -99,6 +99,11 @@ def noise_cost(run: Run) -> Figures:
     return cost, -scale * score["lead"][1], -scale * score["lead"][0]
 
 
+def noise_luck(run: Run) -> Figures:
+    cost, low, high = noise_cost(run)
+    return -cost, -high, -low
+
+
 def average(run: Run) -> Figures:
     """The mean correction over private people; its error is that of `describe`, which is tested beside the model."""
     corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
@@ -128,7 +133,7 @@ def spread(run: Run) -> Figures:
     found, scale = sorted(run.scores["redraws"]), 100.0 if is_class(run) else 1.0
     last = len(found) - 1
     ends = found[round(0.05 * last)], found[round(0.95 * last)]
-    return 9.0, 10.0, float(len(found)), *(scale * end for end in ends)
+    return 90.0, float(len(found)), *(scale * end for end in ends)
 
 
 def influence(run: Run) -> Any:

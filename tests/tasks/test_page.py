@@ -189,7 +189,11 @@ def _scored(run: Run, lead: tuple[float, float], before: float = 0.61, ours: flo
         ((0.01, 0.03), "better", "made the public model better: right 63.0"),
         ((-0.03, -0.01), "worse", "made the public model worse"),
         ((-0.01, 0.001), "no better", "no better"),
-        ((-0.01, 0.03), "unsure", "may have made the public model better, or not"),
+        (
+            (-0.01, 0.03),
+            "unsure",
+            "It is unclear whether scrambled reports from",
+        ),
         ((-0.001, -0.0005), "no better", "no better"),
         ((0.0005, 0.001), "no better", "no better"),
     ],
@@ -202,6 +206,26 @@ def test_a_gain_is_only_claimed_where_the_pairs_show_it(
     assert summary.verdict(run) == verdict
     assert said in summary.headline(run).text
     assert f"Verdict: {verdict}" in render(run)
+
+
+@pytest.mark.parametrize(
+    ("noiseless", "said"),
+    [
+        (0.65, "The noise costs 2.0\u00a0points (−1.0 to 5.0)."),
+        (0.61, "The noise helped here by chance, by 2.0\u00a0points (−5.0 to 1.0)."),
+    ],
+)
+def test_what_noise_costs_is_no_negative_cost(runs: dict[str, Run], noiseless: float, said: str) -> None:
+    run = _scored(runs["a correction"], (0.01, 0.03))
+    assert run.scores is not None
+    exact = Score(
+        key="no_noise",
+        metrics={"accuracy": noiseless},
+        interval=Span(low=0.5, high=0.7),
+        lead=Span(low=-0.05, high=0.01),
+    )
+    run = replace(run, scores=replace(run.scores, models=(*run.scores.models, exact)))
+    assert said in [one.text for one in summary.gain(run)]
 
 
 def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> None:

@@ -54,7 +54,7 @@ def failed(checks):
 def test_the_suite_says_what_the_specification_says():
     assert [e.words for e in suite_of(SPEC, COLUMNS).expectations] == [
         "the 3 columns are there, with their types",
-        "there are at least 1 rows",
+        "there is at least 1 row",
         "paid is never missing",
         "miles is between 0 and 100",
         "firm is one of p, q",
@@ -141,7 +141,7 @@ def test_the_zones_must_have_one_schema(tmp_path):
     table = pq.read_table(path)
     pq.write_table(table.set_column(1, "miles", table["miles"].cast(pa.int32())), path)
     assert "the 3 columns are there, with their types" in failed(private_checks([path], suite))
-    assert "there are at least 1 rows" in failed(private_checks([], suite))
+    assert "there is at least 1 row" in failed(private_checks([], suite))
 
 
 def test_public_failures_say_what_was_found_and_private_ones_do_not(tmp_path):

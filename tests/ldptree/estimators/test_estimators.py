@@ -172,6 +172,16 @@ def test_predicting_too_early_or_with_other_columns_is_an_error(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_a_wrong_argument_of_a_fit_names_the_class_that_was_called(name):
+    case = CASES[name]
+    X, y, _ = case.rows()
+    with pytest.raises(
+        TypeError, match=rf"^{case.kind.__name__}[.]fit\(\) got an unexpected keyword argument 'who'"
+    ):
+        case.make().fit(X, y, who=None)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_refused_fit_leaves_an_estimator_unfitted_and_no_earlier_model(name):
     """Refused for its parameters, for its labels, and for what is protected or public: the latest that a fit can be."""
     X, y, besides = CASES[name].rows()
