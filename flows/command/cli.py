@@ -169,7 +169,11 @@ def plan(
     ] = None,
     epsilon: Annotated[
         str | None,
-        typer.Option("--epsilon", metavar="E,E", help="What each would spend; by default 0.5,1,2,4."),
+        typer.Option(
+            "--epsilon",
+            metavar="E,E",
+            help="What each would spend; by default 0.5,1,2,4 and what is configured.",
+        ),
     ] = None,
     accuracy: Annotated[
         float | None, typer.Option("--accuracy", help="Also say what it takes to reach this share right.")

@@ -72,9 +72,9 @@ class Options:
         return None if self.holders is None else _numbers("--holders", self.holders, int, _check_holders)
 
     @property
-    def epsilons(self) -> tuple[float, ...]:
-        """Of each of them."""
-        return EPSILONS if self.epsilon is None else read_epsilons(self.epsilon)
+    def epsilons(self) -> tuple[float, ...] | None:
+        """Of each of them; None where that was not said."""
+        return None if self.epsilon is None else read_epsilons(self.epsilon)
 
 
 def plan_and_print(
@@ -126,7 +126,7 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
         config.model.reading,
         Wanted(
             holders=sizes,
-            epsilons=options.epsilons,
+            epsilons=options.epsilons or tuple(sorted({*EPSILONS, config.privacy.epsilon})),
             figure=options.mse if config.is_numeric else options.accuracy,
             detect=options.detect,
         ),

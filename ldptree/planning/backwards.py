@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ldptree.planning.detection import Findable
+from ldptree.planning.expected import Forecast
 from ldptree.planning.forecast import Forecaster
+from ldptree.planning.monotone import rise
 
 HOLDERS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -30,64 +35,89 @@ class Need:
     most: float
 
 
-def holders_for_figure(forecaster: Forecaster, epsilon: float, wanted: float) -> Need:
-    """How many people it takes that the figure of people with the planted difference is expected to reach the wanted one."""
-    sign = forecaster.sign
+@dataclass(frozen=True)
+class Figure:
+    """A figure that people with the planted difference are to reach: an accuracy, or a mean squared error."""
 
-    def reach(n: float) -> float:
-        return sign * (forecaster.figure("planted", int(n), epsilon) - wanted)
+    forecaster: Forecaster
+    wanted: float
 
-    return _solve(reach, _people(forecaster), epsilon)
+    def of_forecast(self, one: Forecast) -> float:
+        """How far beyond what is wanted a forecast is."""
+        return self._beyond(one.kinds["planted"].mean)
+
+    def of(self, holders: int, epsilon: float) -> float:
+        """The same of any collection, with the chance of its simulation."""
+        return self._beyond(self.forecaster.figure("planted", holders, epsilon))
+
+    def _beyond(self, figure: float) -> float:
+        return self.forecaster.sign * (figure - self.wanted)
 
 
-def epsilon_for_figure(forecaster: Forecaster, holders: int, wanted: float) -> Need:
+@dataclass(frozen=True)
+class Sharpness:
+    """An error of the public model that is to be found."""
+
+    forecaster: Forecaster
+    wanted: float
+
+    def of_forecast(self, one: Forecast) -> float:
+        """As of a `Figure`, by logarithms."""
+        return self._beyond(one.smallest)
+
+    def of(self, holders: int, epsilon: float) -> float:
+        """As of a `Figure`."""
+        return self._beyond(self.forecaster.find_smallest(holders, epsilon))
+
+    def _beyond(self, found: Findable | None) -> float:
+        return -math.inf if found is None else math.log(self.wanted / found.error)
+
+
+Goal = Figure | Sharpness
+
+
+def solve_holders(goal: Goal, forecasts: Sequence[Forecast], epsilon: float) -> Need:
+    """How many people it takes. `forecasts`: what the plan says of its own sizes, which the answer agrees with."""
+    in_rounds = goal.forecaster.in_rounds
+    ladder = [n for n in HOLDERS if not in_rounds or n <= MOST_IN_ROUNDS]
+    known = {float(one.holders): goal.of_forecast(one) for one in forecasts if one.epsilon == epsilon}
+    return _solve(lambda n: goal.of(int(n), epsilon), ladder, known, epsilon)
+
+
+def solve_epsilon(goal: Goal, forecasts: Sequence[Forecast], holders: int) -> Need:
     """Which epsilon it takes, of so many people."""
-    sign = forecaster.sign
-
-    def reach(epsilon: float) -> float:
-        return sign * (forecaster.figure("planted", holders, epsilon) - wanted)
-
-    return _solve(reach, EPSILONS, holders)
+    known = {one.epsilon: goal.of_forecast(one) for one in forecasts if one.holders == holders}
+    return _solve(lambda epsilon: goal.of(holders, epsilon), EPSILONS, known, holders)
 
 
-def holders_to_detect(forecaster: Forecaster, epsilon: float, error: float) -> Need:
-    """How many people it takes to find an error of the public model."""
-    return _solve(lambda n: _sharper(forecaster, int(n), epsilon, error), _people(forecaster), epsilon)
+def _solve(
+    reach: Callable[[float], float], ladder: Sequence[float], known: Mapping[float, float], given: float
+) -> Need:
+    """The smallest amount whose `reach` is 0 or more; between two neighbours by their logarithms.
 
-
-def epsilon_to_detect(forecaster: Forecaster, holders: int, error: float) -> Need:
-    """Which epsilon it takes, of so many people."""
-    return _solve(lambda epsilon: _sharper(forecaster, holders, epsilon, error), EPSILONS, holders)
-
-
-def _sharper(forecaster: Forecaster, holders: int, epsilon: float, error: float) -> float:
-    found = forecaster.find_smallest(holders, epsilon)
-    return -math.inf if found is None else math.log(error / found.error)
-
-
-def _people(forecaster: Forecaster) -> Sequence[float]:
-    return [n for n in HOLDERS if not forecaster.in_rounds or n <= MOST_IN_ROUNDS]
-
-
-def _solve(reach: Callable[[float], float], ladder: Sequence[float], given: float) -> Need:
-    """The smallest rung whose `reach` is 0 or more, by bisection; between it and the one below by their logarithms."""
-    most = ladder[-1]
-    above = reach(most)
-    if above < 0:
-        return Need(given=given, needed=None, most=most)
-    low, high, below = -1, len(ladder) - 1, -math.inf
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = reach(ladder[middle])
-        if found >= 0:
-            high, above = middle, found
-        else:
-            low, below = middle, found
-    if low < 0 or not math.isfinite(below):
-        return Need(given=given, needed=ladder[high], most=most)
+    `known`: what amounts of the plan reach, made monotone with all of its grid. Rungs of the ladder are tried where these leave
+    the answer open, and made monotone too.
+    """
+    low = max((at for at, found in known.items() if found < 0), default=0.0)
+    high = min((at for at, found in known.items() if found >= 0 and at > low), default=math.inf)
+    rungs = [at for at in ladder if low < at < high]
+    tried = rise(np.array([[reach(at) for at in rungs]]))[0] if rungs else np.empty(0)
+    tried = np.clip(tried, known.get(low, -math.inf), known.get(high, math.inf))
+    points = [
+        *([(low, known[low])] if low in known else []),
+        *zip(rungs, tried.tolist(), strict=True),
+        *([(high, known[high])] if high in known else []),
+    ]
+    place = next((number for number, (_, found) in enumerate(points) if found >= 0), None)
+    if place is None:
+        return Need(given=given, needed=None, most=points[-1][0])
+    at, above = points[place]
+    if place == 0 or not math.isfinite(points[place - 1][1]):
+        return Need(given=given, needed=at, most=points[-1][0])
+    before, below = points[place - 1]
     part = -below / (above - below)
-    at = math.log(ladder[low]) + part * (math.log(ladder[high]) - math.log(ladder[low]))
-    return Need(given=given, needed=_round_up(math.exp(at)), most=most)
+    found = math.log(before) + part * (math.log(at) - math.log(before))
+    return Need(given=given, needed=_round_up(math.exp(found)), most=points[-1][0])
 
 
 def _round_up(value: float) -> float:

@@ -177,6 +177,14 @@ class Forecaster:
         return APART if APART in self.kinds else None
 
     @property
+    def largest_error(self) -> float:
+        """What a public model can be wrong by at most: of a class the change of its share, of a number in the label's unit."""
+        if self.rows.is_number:
+            return float(self.rows.label[1] - self.rows.label[0])
+        shares = np.bincount(self.rows.labels, minlength=len(self.rows.label)) / self.rows.n
+        return float(max(shares.max(), 1.0 - shares.min()))
+
+    @property
     def public(self) -> dict[str, Expected]:
         """The figures of public rows alone."""
         return {

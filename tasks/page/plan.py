@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -51,34 +52,37 @@ class PlanWords:
 
 def say_plan(plan: CollectionPlan) -> PlanWords:
     """The words of a plan."""
-    best = max(plan.forecasts, key=lambda one: (one.is_worth_it, one.gain["planted"].mean))
+    own = [one for one in plan.forecasts if one.epsilon == plan.epsilon]
+    first, best = _best(own or plan.forecasts), _best(plan.forecasts)
     share = plan.difference.share
     whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
     wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
-    public, planted = plan.public_alone, best.kinds["planted"]
     figure = "mean squared error" if plan.is_number else "share right"
-    least = f"{_percent(LEAST_PART)} of the error" if plan.is_number else _size(plan, LEAST_GAIN)
+    gain = "Error falls by" if plan.is_number else "Gain"
+    gains = "lower the error by" if plan.is_number else "gain"
+    least = _percent(LEAST_PART) if plan.is_number else _size(plan, LEAST_GAIN)
     lead = [
-        f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, public)}, on people {WHERE[plan.likely]}.",
-        f"On people among public ones, where the model is {wrong}, they reach {_one(plan, plan.public['planted'].mean)}; "
-        f"{best.holders:,} people at epsilon {best.epsilon:g} bring {_figure(plan, planted)}.",
+        f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, plan.public_alone)}, on people "
+        f"{WHERE[plan.likely]}.",
+        f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}. Where the model "
+        f"is {wrong}, they {gains} {_gain(plan, first.gain['planted'].mean)}.",
     ]
-    if best.smallest is not None:
+    if first.smallest is not None:
         lead.append(
-            f"The smallest such error that their reports would find: {_error(plan, best.smallest.error)} "
+            f"The smallest such error that their reports would find: {_error(plan, first.smallest.error)} "
             f"(power {POWER:g}, level {LEVEL:g})."
         )
-        if best.smallest.difference is not None:
+        if first.smallest.difference is not None and first.smallest.difference <= plan.largest_error:
             lead.append(
-                f"From {_size(plan, best.smallest.difference)} on, they would show that the model is wrong on private people in "
+                f"From {_size(plan, first.smallest.difference)} on, they would show that the model is wrong on private people in "
                 "particular; a smaller error may be one for everybody."
             )
     return PlanWords(
-        verdict=_verdict(plan, best, wrong),
+        verdict=_verdict(plan, first, best, wrong, gains),
         lead=tuple(lead),
         grid=Table(
             "What each size would bring",
-            ("People", "Epsilon", "Expected, 80 %", "Gain", "Finds", "Cells", "Bytes", "Worth it"),
+            ("People", "Epsilon", "Expected, 80 %", gain, "Finds", "Cells", "Bytes", "Worth it"),
             tuple(_row(plan, one) for one in plan.forecasts),
         ),
         ways=Table(
@@ -97,10 +101,10 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         assumes=(
             "No private row was read: private people are played by public rows on which nothing was fitted.",
             _say_interval(plan, wrong),
-            f"Gain: of the reports over public rows alone, on people where the public model is {wrong}. Finds: the smallest "
+            f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find (in {_percent(POWER)} of collections; noise alone looks so in "
-            f"{_percent(LEVEL)}). Bytes: of one report. Worth it: they gain {least} or more, surely more than nothing, and find "
-            "the error. Neither falls with more people or a larger epsilon: chance that says so is evened out.",
+            f"{_percent(LEVEL)}). Bytes: of one report. Worth it: they {gains} {least} or more, surely more than nothing, "
+            "and find the error. Neither falls with more people or a larger epsilon: chance that says so is evened out.",
         ),
     )
 
@@ -127,6 +131,7 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "estimator": plan.estimator,
+        "epsilon": plan.epsilon,
         "label": "number" if plan.is_number else "class",
         "figure": "mse" if plan.is_number else "accuracy",
         "n_public": plan.n_public,
@@ -142,31 +147,47 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
     }
 
 
-def _verdict(plan: CollectionPlan, best: Forecast, wrong: str) -> str:
-    if plan.is_worth_it:
+def _best(forecasts: Sequence[Forecast]) -> Forecast:
+    return max(forecasts, key=lambda one: (one.is_worth_it, one.gain["planted"].mean))
+
+
+def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, gains: str) -> str:
+    """What the configuration's own epsilon, the `first`, is worth; then what the `best` is, where that alone is worth it."""
+    is_own = first.epsilon == plan.epsilon
+    if first.is_worth_it:
         return (
-            f"Collect if the public model may be {wrong}: {best.holders:,} people at epsilon {best.epsilon:g} would then gain "
-            f"{_gain(plan, best.gain['planted'].mean)}."
+            f"Collect if the public model may be {wrong}: {first.holders:,} people at epsilon {first.epsilon:g}"
+            f"{', as configured,' if is_own else ''} would then {gains} {_gain(plan, first.gain['planted'].mean)}."
         )
-    if best.is_enough:
-        return (
-            f"Do not collect: at these sizes reports would not surely help, even where the public model is {wrong}: too few to "
-            "find the error, or too noisy to count on the gain."
+    where = f"epsilon {first.epsilon:g}, as configured" if is_own else "these sizes"
+    if first.is_enough:
+        why = (
+            f"reports would not surely help, even where the public model is {wrong}: too few to find the error, or too noisy to "
+            "count on the gain."
         )
-    return f"Do not collect: at these sizes the public model is as good, even where it is {wrong}."
+    else:
+        why = f"the public model is as good, even where it is {wrong}."
+    instead = (
+        f" At epsilon {best.epsilon:g} {best.holders:,} people would then {gains} {_gain(plan, best.gain['planted'].mean)}."
+        if best.is_worth_it
+        else ""
+    )
+    return f"Do not collect at {where}: {why}{instead}"
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
     if plan.by_coins:
         return (
             "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulations over "
-            f"who is asked, and noise. Gain and verdict are for other people, on whom the public model is {wrong}."
+            f"who is asked, and noise. What reports add, and the verdict, are for other people, "
+            f"on whom the public model is {wrong}."
         )
     if "apart" in plan.public:
         return (
             "A rule chose the public rows, so private people are another group: the interval is that of groups held out of the "
             "public rows, each beyond a threshold that the model's own rows do not pass, with who is asked, and noise. It knows "
-            f"no difference that is larger. Gain and verdict are for people on whom the public model is {wrong}."
+            f"no difference that is larger. What reports add, and the verdict, are for people on whom the "
+            f"public model is {wrong}."
         )
     return (
         "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulations over "
@@ -223,7 +244,7 @@ def _one(plan: CollectionPlan, value: float) -> str:
 
 
 def _gain(plan: CollectionPlan, gain: float) -> str:
-    return figures(gain, 2, sign="+") if plan.is_number else f"{100 * gain:+.1f} points"
+    return figures(gain, 2) if plan.is_number else f"{round(100 * gain, 1) + 0.0:.1f} points"
 
 
 def _size(plan: CollectionPlan, size: float) -> str:
@@ -231,8 +252,8 @@ def _size(plan: CollectionPlan, size: float) -> str:
 
 
 def _error(plan: CollectionPlan, error: float) -> str:
-    """An error that is found; no share is off by more than 1."""
-    return _size(plan, error) if plan.is_number or error <= 1.0 else "nothing"
+    """An error that is found, if a public model can be wrong by so much."""
+    return _size(plan, error) if error <= plan.largest_error else "none"
 
 
 def _percent(share: float) -> str:

@@ -12,13 +12,7 @@ import numpy as np
 
 from ldptree.families import FAMILIES
 from ldptree.families.family import Family
-from ldptree.planning.backwards import (
-    Need,
-    epsilon_for_figure,
-    epsilon_to_detect,
-    holders_for_figure,
-    holders_to_detect,
-)
+from ldptree.planning.backwards import Figure, Goal, Need, Sharpness, solve_epsilon, solve_holders
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.forecast import Forecaster
 from ldptree.planning.people import Difference, Kind, KnownRows
@@ -67,12 +61,16 @@ class Backwards:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionPlan:
-    """A plan: what it rests on, the grid, and what was solved backwards."""
+    """A plan: what it rests on, the grid, and what was solved backwards. `epsilon`: the configuration's own;
+    `largest_error`: what a public model can be wrong by.
+    """
 
     n_public: int
     estimator: str
+    epsilon: float
     is_number: bool
     difference: Difference
+    largest_error: float
     by_coins: bool
     likely: Kind | None
     public: dict[str, Expected]
@@ -130,34 +128,34 @@ def plan_collection(
         return CollectionPlan(
             n_public=rows.n,
             estimator=asking.estimator,
+            epsilon=asking.epsilon,
             is_number=rows.is_number,
             difference=difference,
+            largest_error=forecaster.largest_error,
             by_coins=part.by_coins,
             likely=forecaster.likely,
             public=forecaster.public,
             forecasts=forecasts,
-            reach=None if wanted.figure is None else _reach(forecaster, wanted, wanted.figure),
-            detect=None if wanted.detect is None or in_rounds else _detect(forecaster, wanted, wanted.detect),
+            reach=None if wanted.figure is None else _reach(forecaster, forecasts, wanted, wanted.figure),
+            detect=None
+            if wanted.detect is None or in_rounds
+            else _solve(Sharpness(forecaster, wanted.detect), forecasts, wanted),
         )
 
 
-def _reach(forecaster: Forecaster, wanted: Wanted, figure: float) -> Backwards:
+def _solve(goal: Goal, forecasts: Sequence[Forecast], wanted: Wanted) -> Backwards:
+    return Backwards(
+        wanted=goal.wanted,
+        holders=tuple(solve_holders(goal, forecasts, one) for one in wanted.epsilons),
+        epsilon=tuple(solve_epsilon(goal, forecasts, one) for one in wanted.holders),
+    )
+
+
+def _reach(forecaster: Forecaster, forecasts: Sequence[Forecast], wanted: Wanted, figure: float) -> Backwards:
     before = forecaster.public["planted"].mean
     if forecaster.sign * (before - figure) >= 0:
         return Backwards(wanted=figure, is_reached=True)
-    return Backwards(
-        wanted=figure,
-        holders=tuple(holders_for_figure(forecaster, one, figure) for one in wanted.epsilons),
-        epsilon=tuple(epsilon_for_figure(forecaster, one, figure) for one in wanted.holders),
-    )
-
-
-def _detect(forecaster: Forecaster, wanted: Wanted, error: float) -> Backwards:
-    return Backwards(
-        wanted=error,
-        holders=tuple(holders_to_detect(forecaster, one, error) for one in wanted.epsilons),
-        epsilon=tuple(epsilon_to_detect(forecaster, one, error) for one in wanted.holders),
-    )
+    return _solve(Figure(forecaster, figure), forecasts, wanted)
 
 
 def _read_rows(part: PublicPart, asking: Asking) -> KnownRows:

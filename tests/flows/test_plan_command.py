@@ -57,6 +57,7 @@ def test_a_plan_tells_a_grid_and_a_page_that_loads_nothing(typed, tmp_path):
         *(
             "name",
             "estimator",
+            "epsilon",
             "label",
             "figure",
             "n_public",
@@ -141,6 +142,37 @@ def test_too_few_public_rows_are_refused(typed, tmp_path):
     code, _, err = typed("--holders", "1000")
     assert code == 2
     assert "50 public rows: a forecast takes 100" in err
+
+
+def test_it_tells_of_the_epsilon_that_is_configured_first(typed):
+    """And of a row it says the same in words and in the table."""
+    code, out, _ = typed("--holders", "100", "--epsilon", "2,8")
+    assert code == 0
+    verdict, lead, *_ = [line for line in out.splitlines() if "epsilon 2" in line]
+    assert "at epsilon 2, as configured" in verdict
+    (row,) = [line for line in out.splitlines() if line.split()[:2] == ["100", "2"]]
+    assert row.split("%")[0].split(maxsplit=2)[2] in lead
+    elsewhere = typed("--holders", "100", "--epsilon", "4")[1]
+    assert "as configured" not in elsewhere
+    grid = json.loads(typed("--holders", "100", "--set", "privacy.epsilon=3", "--json")[1])["grid"]
+    assert [one["epsilon"] for one in grid] == [0.5, 1, 2, 3, 4]
+
+
+def test_an_error_that_no_model_can_make_is_never_found(typed):
+    """The share of a class is about a half: it cannot be off by all that few, very noisy reports would miss."""
+    _, out, _ = typed("--holders", "20", "--epsilon", "0.25")
+    assert "would find: none" in out
+    assert "private people in particular" not in out
+    found = json.loads(typed("--holders", "20", "--epsilon", "0.25", "--json")[1])
+    assert found["grid"][0]["smallest"]["error"] > 0.6
+
+
+def test_of_a_number_it_says_by_how_much_the_error_falls(typed):
+    changes = ("dataset.target=hour", "model.estimator=lpdt", "dataset.positive=")
+    words = [word for change in changes for word in ("--set", change)]
+    _, out, _ = typed("--holders", "500", "--epsilon", "8", *words)
+    assert "Error falls by" in out
+    assert "Gain" not in out
 
 
 def test_no_figure_of_the_grid_is_cut_off(typed, monkeypatch):

@@ -14,7 +14,7 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.correction import Correction
 from ldptree.planning import backwards, forecast
-from ldptree.planning.backwards import HOLDERS, Need, holders_for_figure
+from ldptree.planning.backwards import HOLDERS, Figure, Need, Sharpness, solve_epsilon, solve_holders
 from ldptree.planning.detection import (
     LEVEL,
     POWER,
@@ -342,11 +342,43 @@ class Steady:
 
 @pytest.mark.parametrize(("wanted", "needed"), [(0.8, 1000), (0.95, 31622.8), (0.6, HOLDERS[0]), (1.3, None)])
 def test_people_are_solved_for_what_is_wanted(wanted, needed):
-    found = holders_for_figure(Steady(), 2.0, wanted)
+    found = solve_holders(Figure(Steady(), wanted), [], 2.0)
     if needed is None:
         assert found == Need(given=2.0, needed=None, most=backwards.HOLDERS[-1])
     else:
         assert needed <= found.needed <= needed * 1.1
+
+
+def test_what_is_solved_backwards_agrees_with_the_plan_and_never_turns_back():
+    """Gains are smoothed over the whole grid, so that those of one simulation say otherwise between its sizes and beyond them."""
+    simulated = forecaster("correction", size=0.3, n=600, by_coins=True)
+    sizes, epsilons = [500, 4_000, 32_000], [0.5, 2.0, 4.0]
+    found = simulated.forecast(sizes, epsilons)
+    reached = [one.kinds["planted"].mean for one in found]
+    for wanted in np.linspace(min(reached), max(reached), 7)[1:-1]:
+        goal = Figure(simulated, float(wanted))
+        people = [solve_holders(goal, found, epsilon).needed or math.inf for epsilon in epsilons]
+        for one in found:
+            is_reached = one.kinds["planted"].mean >= wanted
+            needed = people[epsilons.index(one.epsilon)]
+            assert needed <= one.holders * 1.1 if is_reached else needed > one.holders
+    goal = Sharpness(simulated, 0.2)
+    for one in found:
+        needed = solve_epsilon(goal, found, one.holders).needed or math.inf
+        assert needed <= one.epsilon * 1.1 if one.smallest.error <= 0.2 else needed > one.epsilon
+
+
+class Bumpy:
+    """Stands in for a forecaster whose simulation falls back at 10,000 people by chance."""
+
+    sign, in_rounds = 1, False
+
+    def figure(self, kind, holders, epsilon):
+        return {3_000: 0.8, 10_000: 0.6, 30_000: 0.9}.get(holders, 0.5 if holders < 3_000 else 0.95)
+
+
+def test_where_a_simulation_falls_back_by_chance_its_mean_counts():
+    assert solve_holders(Figure(Bumpy(), 0.75), [], 2.0).needed > 10_000
 
 
 def test_too_few_public_rows_are_refused_with_what_to_do():
