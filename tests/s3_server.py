@@ -18,6 +18,11 @@ FAULTS = ("conflict", "refused", "dropped", "lost", "late", "hanging")
 """What may happen to a request: refused as another write goes on (a put on a condition); answered 500 and not done, dropped and
 not done; done and the answer lost, or 500, or none.
 """
+CONFLICTS = {
+    "If-None-Match": (409, "ConditionalRequestConflict"),
+    "x-goog-if-generation-match": (429, "SlowDown"),
+}
+"""What a server of the kind says of a put, by the header of its condition, while another write of it goes on."""
 PIECE = 64 << 10
 """Bytes that a slow answer has at a time."""
 
@@ -95,8 +100,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(status, {}, f"<Error><Code>{code}</Code></Error>".encode())
             return
         fault = self.server.fault(self.command, self.path)
-        if fault == "conflict" and self.headers.get("If-None-Match"):
-            self._answer(409, {}, b"<Error><Code>ConditionalRequestConflict</Code></Error>")
+        if fault == "conflict" and (condition := next(filter(self.headers.get, CONFLICTS), None)):
+            status, code = CONFLICTS[condition]
+            self._answer(status, {}, f"<Error><Code>{code}</Code></Error>".encode())
             return
         if fault in ("refused", "dropped"):
             self._answer(500, {}, b"") if fault == "refused" else self._hang_up()
