@@ -30,7 +30,7 @@ from storage.store import Store
 NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
 """Folders of a zone that `gc` leaves alone."""
 _ARTIFACT = re.compile(
-    r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?|[0-9a-f]{40}(?:\.part)?|\.(?:aside|copy)-[0-9a-f]+"
+    r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?(?:-[0-9a-f]{16})?|[0-9a-f]{40}(?:\.part)?|\.(?:aside|copy)-[0-9a-f]+"
 )
 """How the store names what it writes two folders below the work folder; what is called otherwise is not ours to delete."""
 _FORMER_ROUND_STEPS = ("ask", "publish")

@@ -1,8 +1,9 @@
 """The artifact store: where each step's files live, under which key, and whether they are still what was written.
 
-A step's artifacts are folders `<zone>/<step>/<key>/`, its record `<home zone>/<step>/<key>.json`. Everything is written
-aside, fsynced and renamed: a reader sees a whole artifact or none, and of two writers the later one discards its own and reads
-the winner's.
+A step's artifacts are folders `<zone>/<step>/<key>-<digest>/`, its record is `<home zone>/<step>/<key>.json`, which is
+written once they stand: a reader sees a whole artifact or none. As the digest is of what they hold, two writers meet in one
+folder with the same bytes only. Of all records of a key the first one stands: who comes later reads that one, and `gc` takes
+what it wrote.
 Keys and digests of the holders' and the simulation's zone are HMACs under a secret of the holders. What the files hold
 is not known here.
 """
@@ -12,9 +13,9 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,9 +28,6 @@ from storage.holders.secret import secret_of
 from storage.objects.addresses import local_file, open_objects
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
-# A damaged folder with no valid record is replaced once a possible other writer had this long to finish its own.
-WINNER_POLLS = 20
-WINNER_POLL_SECONDS = 0.05
 Condition = Literal["present", "missing", "damaged"]
 DAMAGED_RECORD = (
     "Restore the record from a copy, or delete it: the next run makes it anew where it can be made."
@@ -225,22 +223,16 @@ class Draft:
 
     def finish(self, facts: Mapping[str, Any], seconds: float) -> Record:
         """Publish: every folder to its final name, then the record; where another run was first, its record. Raises OSError."""
-        try:
-            parts = {part: self._publish(part) for part in self._folders} | self._standing
-        except _Lost as lost:
-            return lost.record
         record = Record(
             home=self.place.home,
             step=self.place.step,
             version=self.place.version,
             key=self.place.key,
-            parts=parts,
+            parts={part: self._publish(part) for part in self._folders} | self._standing,
             facts=dict(facts),
             seconds=round(seconds, 3),
         )
-        content = stamped("record", json.loads(record.model_dump_json()), indent=1)
-        self.store.objects.put(self.store.record_name(self.place), content)
-        return record
+        return self._keep(record)
 
     def discard(self) -> None:
         """Remove what was not published."""
@@ -257,31 +249,37 @@ class Draft:
         ]
         entries = tuple(sorted([*written, *(entry for entry, _ in adopted)], key=lambda entry: entry.name))
         place = self.place
+        digest = hasher.of_value([[e.name, e.digest] for e in entries])
         manifest = Manifest(
             zone=zone,
-            path=f"{zone}/{place.step}/{place.key}" + (f"-{part}" if len(self._folders) > 1 else ""),
-            digest=hasher.of_value([[e.name, e.digest] for e in entries]),
+            path=self._path_of(zone, part, digest),
+            digest=digest,
             files=entries,
             made_by=MadeBy(
                 step=place.step, version=place.version, parameters=place.parameters, inputs=place.inputs
             ),
         )
-        standing = {entry.name: name for entry, name in adopted}
-        while not self.store.objects.publish(draft, manifest.path, standing):
-            if self.store.condition(manifest) == "present":
-                break
-            self._wait_for_winner()
-            self.store.objects.withdraw(manifest.path)
+        self.store.objects.publish(draft, manifest.path, {entry.name: name for entry, name in adopted})
         return manifest
 
-    def _wait_for_winner(self) -> None:
-        """Raises _Lost once another run has written its record."""
-        for _ in range(WINNER_POLLS):
-            if (record := self.store.find(self.place)) is not None:
-                raise _Lost(record)
-            time.sleep(WINNER_POLL_SECONDS)
+    def _path_of(self, zone: Zone, part: str, digest: str) -> str:
+        which = f"-{part}" if len(self._folders) > 1 else ""
+        return f"{zone}/{self.place.step}/{self.place.key}{which}-{digest[:16]}"
+
+    def _keep(self, record: Record) -> Record:
+        """Write a record, unless one stands whose artifacts are whole: then that one."""
+        objects, name = self.store.objects, self.store.record_name(self.place)
+        content = stamped("record", json.loads(record.model_dump_json()), indent=1)
+        while not objects.create(name, content):
+            with contextlib.suppress(FileNotFoundError):
+                if (standing := objects.get(name)) == content:
+                    break
+                if (found := self.store.find(self.place)) is not None:
+                    return found
+                objects.change(name, partial(_instead_of, standing, content))
+        return record
 
 
-class _Lost(Exception):  # noqa: N818 - not an error: another run wrote the same artifact first
-    def __init__(self, record: Record) -> None:
-        self.record = record
+def _instead_of(useless: bytes, content: bytes, found: bytes | None) -> bytes:
+    """`content`, unless another run was faster: what its record is worth is not known yet."""
+    return content if found in (None, useless) else found

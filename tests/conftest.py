@@ -74,14 +74,6 @@ def pytest_sessionfinish():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_wait_for_a_winner():
-    """A damaged artifact is waited for, in case another process is writing it: here there is none."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage.store.WINNER_POLL_SECONDS", 0.0)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
 def _no_wait_for_the_disk():
     """No test pulls the plug: what a test's own process writes need not reach the disk. Processes that a test starts do wait;
     `real_fsync` gives the waiting back.

@@ -247,31 +247,22 @@ class BucketObjects:
     def settle(self, folder: str) -> None:
         """Nothing: what is seen in a bucket lasts."""
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
-        """Put the files of a local folder, and remove it; False where another file has the name of one of them.
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
+        """Put the files of a local folder, in place of what is there with other bytes, and remove it.
 
-        A file that is there with the same bytes may be of somebody who puts the same folder now: what is taken away would be
-        missed there. Objects that stand are copied by the server.
+        Objects that stand are copied by the server.
         """
         for path in sorted(path for path in draft.rglob("*") if path.is_file()):
-            if not self._put_or_same(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes()):
-                return False
+            self._put_or_same(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes())
         for below, other in standing.items():
             with self._faults_of(other):
                 obstore.copy(self._bucket, other, f"{name}/{below}")
         shutil.rmtree(draft)
-        return True
 
-    def _put_or_same(self, name: str, data: bytes) -> bool:
-        """Put an object; False where there is one with other bytes."""
-        with suppress(FileNotFoundError):  # where it was taken away just now
-            return self.create(name, data) or self.get(name) == data
-        return False
-
-    def withdraw(self, name: str) -> None:
-        """Remove the objects of a folder and of those below it."""
-        for entry in self.entries(name, deep=True):
-            self.delete(entry.name)
+    def _put_or_same(self, name: str, data: bytes) -> None:
+        """Put an object, unless there is one with the same bytes."""
+        if not self.create(name, data):
+            self.change(name, lambda _: data)
 
     def draft_folder(self, folder: str) -> Path:
         """A new folder on this machine, for its user only."""

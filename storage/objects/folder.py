@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import filecmp
 import hashlib
 import os
 import secrets
@@ -135,14 +136,14 @@ class FolderObjects:
         """A new folder beside what it will be published as, by a name that no listing has."""
         return self.make_folder(f"{folder}/.aside-{secrets.token_hex(8)}")
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
-        """Fsync all that is in a folder, and rename it to its name; False (and nothing changed) where another was first.
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
+        """Fsync all that is in a folder, and rename it to its name; where another was first, replace what is damaged there.
 
         Objects that stand are linked, not copied.
         """
         for below, other in standing.items():
             (draft / below).parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # of an earlier call
+            with suppress(FileExistsError):  # of two adopted artifacts with the same file
                 (draft / below).hardlink_to(self.path(other))
         if self._is_private(draft):
             close_to_others(draft)
@@ -154,17 +155,8 @@ class FolderObjects:
         except OSError:
             if not final.exists():
                 raise
-            return False
+            _replace_damaged(draft, final)
         fsync(final.parent)
-        return True
-
-    def withdraw(self, name: str) -> None:
-        """Remove a folder, which nobody sees half of."""
-        path = self.path(name)
-        grave = path.with_name(f".aside-{secrets.token_hex(8)}")
-        with suppress(FileNotFoundError):
-            path.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
 
     def path(self, name: str) -> Path:
         """The file of an object."""
@@ -227,6 +219,22 @@ class FolderObjects:
 
     def _is_private(self, path: Path) -> bool:
         return path.is_relative_to(self.root / PRIVATE)
+
+
+def _replace_damaged(draft: Path, final: Path) -> None:
+    """Make a folder hold what `draft` does, a file at a time: one that is whole is there all the time. Removes the draft."""
+    for source in sorted((draft, *draft.rglob("*"))):
+        target = final / source.relative_to(draft)
+        if source.is_dir() and not target.is_dir():
+            target.unlink(missing_ok=True)
+            make_to_last(target)
+        elif source.is_file() and not (target.is_file() and filecmp.cmp(source, target, shallow=False)):
+            if target.is_dir():
+                shutil.rmtree(target)
+            source.replace(target)
+        if not source.is_dir():
+            fsync(target.parent)
+    shutil.rmtree(draft)
 
 
 def _folder_of(name: str) -> str:

@@ -83,14 +83,12 @@ class ObjectStore(Protocol):
     def draft_folder(self, folder: str) -> Path:
         """A new folder on this machine, to write files in that will be published below `folder`."""
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
-        """Make the files of a draft the objects below `name`; False where others are there, which nothing was changed of.
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
+        """Make the files of a draft the objects below `name`, which says what they hold: of several who do so nobody misses one.
 
-        `standing`: objects that will be there too, by their names below it. Raises FileNotFoundError where one is not there.
+        What is there with other bytes is damaged, and replaced. `standing`: objects that will be there too, by their names below
+        it. Raises FileNotFoundError where one is not there.
         """
-
-    def withdraw(self, name: str) -> None:
-        """Remove all objects below `name`."""
 
     def path(self, name: str) -> Path:
         """A file with the bytes of an object, for libraries that read files."""

@@ -88,13 +88,9 @@ class TwoSides:
         """A new folder on this machine, for what will be published below `folder`."""
         return self._of(folder).draft_folder(folder)
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> bool:
+    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
         """Make the files of a draft the objects below `name`."""
-        return self._of(name).publish(draft, name, standing)
-
-    def withdraw(self, name: str) -> None:
-        """Remove all objects below `name`."""
-        self._of(name).withdraw(name)
+        self._of(name).publish(draft, name, standing)
 
     def path(self, name: str) -> Path:
         """A file with the bytes of an object."""

@@ -194,7 +194,11 @@ def rows_to_make(spec: DatasetSpec) -> int:
 
 def made(store: Store, raw: Manifest) -> Record | None:
     """The record of raw files that a run made; None where they are files of one's own."""
-    return store.read_record(f"{raw.path}.json") if raw.path else None
+    if not raw.path:
+        return None
+    by = raw.made_by
+    place = store.place(raw.zone, by.step, by.version, inputs=by.inputs, parameters=by.parameters)
+    return store.read_record(store.record_name(place))
 
 
 def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:

@@ -26,7 +26,7 @@ from simulation.bucket import Bucket
 from simulation.clients import FOLDER, PROCESSES, Device
 from simulation.disk import Disk
 from simulation.losses import check_losses, needed
-from simulation.runs import ASK, PERTURB, PROGRAMS, SPLIT, TOTAL, TRIAL, Run, as_protocol
+from simulation.runs import ASK, PAGE, PERTURB, PROGRAMS, SPLIT, TOTAL, TRIAL, Run, as_protocol
 from simulation.schedule import Plan, Schedule, Violation
 from simulation.witness import MOST_TOLD, Witness
 from storage.digests import Hasher
@@ -196,9 +196,12 @@ class House:
         received = terms.received(reports)
         totals = TOTAL.fn(store, reports=received)
         self.witness.note(("totals", run, *(one.digest for one in received)), totals["totals"].digest)
-        self._check_lasting(store, [held, published, *reports, totals])
+        page = PAGE.fn(store, totals=totals["totals"])
+        if "gc" not in self.plan.actors:
+            self.witness.note(("page", totals["totals"].digest), page["page"].digest)
+        self._check_lasting(store, [held, published, *reports, totals, page])
         folder = f"runs/{run.question}-20260101-000000-{self.schedule.random.randrange(10**6):06d}"
-        records = [f"curator/sim-total/{totals.key}.json"]
+        records = [f"curator/{made.step}/{made.key}.json" for made in (totals, page)]
         store.objects.put(f"{folder}/records.json", stamped("records", {"records": records}))
         if isinstance(self.world, Disk):
             os.utime(self.root / folder, (self.world.clock, self.world.clock))
@@ -274,8 +277,8 @@ class House:
             for name in store.all_record_names():
                 record = store.whole_record(name)
                 for part in record.parts.values():
-                    if record.step == "perturb" and store.condition(part) != "present":
-                        raise Violation(f"{name} is there, and its reports are not")
+                    if store.condition(part) != "present":
+                        raise Violation(f"{name} is there, and not what it stands for")
             for name in store.objects.folders("curator/campaigns"):
                 self.witness.note_campaign(Campaign(store, name.rpartition("/")[2]))
             self._note_reports(store)

@@ -7,16 +7,19 @@ import json
 import secrets
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
 from ldptree.client.memory import FileMemory, _content
 from simulation.house import House
+from storage.formats import stamped
 from storage.ledger import seal
 from storage.ledger.accounts import Account
 from storage.objects import folder, lasting
 from storage.objects.bucket import BucketObjects
 from storage.objects.folder import FolderObjects
+from storage.store import Draft
 
 OBJECTS = (FolderObjects, BucketObjects)
 
@@ -46,7 +49,23 @@ def look_then_write(patch: pytest.MonkeyPatch, _: House) -> None:
 
 def take_another_for_mine(patch: pytest.MonkeyPatch, _: House) -> None:
     """Whatever stands after a put was put by this writer."""
-    patch.setattr(BucketObjects, "_is_of", lambda *_: True)
+    patch.setattr(BucketObjects, "_writer_of", lambda *_: ANY)
+
+
+def call_artifacts_alike(patch: pytest.MonkeyPatch, _: House) -> None:
+    """The folder of an artifact does not say what it holds: who comes later writes over what another wrote."""
+    patch.setattr(Draft, "_path_of", lambda draft, zone, *_: f"{zone}/{draft.place.step}/{draft.place.key}")
+
+
+def record_over(patch: pytest.MonkeyPatch, _: House) -> None:
+    """Of two who record an artifact the last one's record stands."""
+
+    def keep(draft, record):
+        content = stamped("record", json.loads(record.model_dump_json()), indent=1)
+        draft.store.objects.put(draft.store.record_name(draft.place), content)
+        return record
+
+    patch.setattr(Draft, "_keep", keep)
 
 
 def charge_after_the_draw(_: pytest.MonkeyPatch, house: House) -> None:
@@ -147,6 +166,8 @@ PLANTS = (
     forget_the_bytes,
     forget_the_name,
     look_then_write,
+    call_artifacts_alike,
+    record_over,
     take_another_for_mine,
     charge_after_the_draw,
     change_without_a_condition,

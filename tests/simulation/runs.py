@@ -7,6 +7,7 @@ Nothing is learned: a question is a name, and a report says who drew it when. Wh
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -202,7 +203,14 @@ def _total(draft, *, reports) -> Mapping[str, Any]:
     return {}
 
 
+def _page(draft, *, totals) -> None:
+    """What no two runs make alike: it says when it was made."""
+    for name in ("page.html", "times.json"):
+        (draft.folder("page") / name).write_text(f"{totals.digest} at {secrets.token_hex(8)}")
+
+
 SPLIT = StepTask(Step("sim-split", "1", "holders"), _split, 0)
 ASK = StepTask(Step("partition", "1", "curator"), _ask, 0)
 PERTURB = StepTask(Step("perturb", "1", "holders"), _perturb, 0)
 TOTAL = StepTask(Step("sim-total", "1", "curator"), _total, 0)
+PAGE = StepTask(Step("sim-page", "1", "curator"), _page, 0)

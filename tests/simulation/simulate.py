@@ -53,6 +53,8 @@ RACED = (
     "released_checks",
     "published.json",
     "files.json",
+    "curator/sim-page",
+    "curator/sim-page",
     "round-1/",
     "round-1/",
     "round-1/",
@@ -138,7 +140,7 @@ def _carry_out(plan: Plan, planted) -> House:
         patch.setattr(secrets, "token_hex", lambda n=32: chance.randbytes(n).hex())
         patch.setattr(secrets, "token_bytes", lambda n=32: chance.randbytes(n))
         waiting = SimpleNamespace(sleep=lambda _: schedule.give_way(), monotonic=time.monotonic)
-        patch.setattr("storage.store.time", waiting)
+        patch.setattr("storage.objects.bucket.time", waiting)
         with house.patched(patch):
             try:
                 schedule.run({name: house.actor(name) for name in plan.actors})

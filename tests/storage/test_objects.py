@@ -218,34 +218,48 @@ def drafted(objects, **files):
     return draft
 
 
-def test_of_many_who_publish_a_folder_one_wins_with_all_its_files(objects):
-    drafts = [drafted(objects, a=f"{number}", b=f"{number}") for number in range(8)]
+PUBLISHED = {"a": "one", "b": "two", "c": "three"}
+
+
+def test_of_many_who_publish_the_same_each_finds_it_whole(objects):
+    drafts = [drafted(objects, **PUBLISHED) for _ in range(8)]
     assert names(objects) == []
-    won = at_once(8, lambda number: objects.publish(drafts[number], "public/step/key"))
-    assert won.count(True) == 1
-    assert names(objects) == ["public/step/key/a", "public/step/key/b"]
-    assert {objects.get(name) for name in names(objects)} == {str(won.index(True)).encode()}
-    objects.withdraw("public/step/key")
-    assert names(objects) == []
-    assert objects.publish(drafted(objects, a="again"), "public/step/key")
+
+    def publish(number):
+        objects.publish(drafts[number], "public/step/key")
+        return [objects.get(f"public/step/key/{name}").decode() for name in PUBLISHED]
+
+    assert at_once(8, publish) == [list(PUBLISHED.values())] * 8
+    assert names(objects) == [f"public/step/key/{name}" for name in PUBLISHED]
+    assert not any(draft.exists() for draft in drafts)
+
+
+def test_what_is_damaged_is_published_anew_and_what_is_whole_is_left(objects):
+    objects.publish(drafted(objects, **PUBLISHED), "public/step/key")
+    objects.put("public/step/key/b", b"as nobody wrote it")
+    objects.delete("public/step/key/c")
+    (whole, *_) = objects.entries("public/step/key")
+    objects.publish(drafted(objects, **PUBLISHED), "public/step/key")
+    assert next(objects.entries("public/step/key")) == whole
+    assert [objects.get(name).decode() for name in names(objects)] == list(PUBLISHED.values())
 
 
 def test_of_two_who_publish_the_same_at_once_neither_takes_a_file_of_the_other_away(objects, monkeypatch):
     bucket = pytest.importorskip("storage.objects.bucket").BucketObjects
-    drafts = [drafted(objects, a="one", b="two", c="three") for _ in range(2)]
+    drafts = [drafted(objects, **PUBLISHED) for _ in range(2)]
     create, came_between = bucket.create, []
 
     def create_and_let_another_in(self, name, data):
         is_put = create(self, name, data)
         if name == "public/step/key/b" and not came_between:
             came_between.append(name)
-            came_between.append(objects.publish(drafts[1], "public/step/key"))
+            objects.publish(drafts[1], "public/step/key")
         return is_put
 
     monkeypatch.setattr(bucket, "create", create_and_let_another_in)
-    assert objects.publish(drafts[0], "public/step/key")
-    assert came_between in ([], ["public/step/key/b", True])
-    assert [objects.get(name) for name in names(objects)] == [b"one", b"two", b"three"]
+    objects.publish(drafts[0], "public/step/key")
+    assert came_between in ([], ["public/step/key/b"])
+    assert [objects.get(name).decode() for name in names(objects)] == list(PUBLISHED.values())
 
 
 def test_a_file_for_libraries_has_what_stands_now_also_of_a_large_object(objects):

@@ -86,7 +86,7 @@ def test_a_step_that_fails_while_it_publishes_leaves_no_record(store, monkeypatc
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.objects, "put", full)
+    monkeypatch.setattr(store.objects, "create", full)
     with pytest.raises(OSError, match="No space"):
         make(store, place)
     monkeypatch.undo()
@@ -186,6 +186,64 @@ def test_the_later_of_two_writers_takes_what_stands_where_they_differ(store):
         assert slow.finish({}, 0.0) == first
     assert store.file(first["out"], "a.txt").read_text() == "first"
     assert store.find(place) == first
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def opened(request, tmp_path):
+    """Opens a work folder, as each of two machines does."""
+    if request.param == "folder":
+        return lambda _: Store(tmp_path / "work")
+    pytest.importorskip("obstore")
+    from obstore.store import MemoryStore
+
+    from storage.objects.bucket import BucketObjects
+
+    bucket = MemoryStore()
+
+    def open_bucket(machine):
+        found = Store.__new__(Store)
+        found.objects = BucketObjects(bucket, "memory://bucket", tmp_path / machine)
+        found.root = found.objects.root
+        return found
+
+    return open_bucket
+
+
+def let_in(objects, call, act, *, at):
+    """`act` before this call of these objects."""
+    calls, unchanged = [], getattr(objects, call)
+
+    def let_another_in(*args):
+        calls.append(args)
+        if len(calls) == at:
+            act()
+        return unchanged(*args)
+
+    setattr(objects, call, let_another_in)
+    return calls
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_of_two_who_write_other_bytes_at_once_neither_takes_the_others_away(opened, at):
+    """Another machine's run comes between while this one is at its first file, its second, its record."""
+    slow, fast = opened("slow"), opened("fast")
+    place, found = place_of(slow), []
+    calls = let_in(slow.objects, "create", lambda: found.append(make(fast, place, {"a.txt": "fast"})), at=at)
+    found.append(make(slow, place, {"a.txt": "slow", "b.txt": "slow"}))
+    if at > len(calls):
+        pytest.skip("a folder gets its name at once")
+    assert found[0] == found[1] == slow.find(place) == fast.find(place)
+    assert slow.file(found[0]["out"], "a.txt").read_text() == "fast"
+
+
+def test_of_two_who_write_over_a_damaged_record_the_first_ones_stands(opened):
+    slow, fast = opened("slow"), opened("fast")
+    place, found = place_of(slow), []
+    make(slow, place, {"a.txt": "once"})
+    slow.objects.put(slow.record_name(place), b"damaged")
+    let_in(slow.objects, "change", lambda: found.append(make(fast, place, {"a.txt": "fast"})), at=1)
+    assert make(slow, place, {"a.txt": "slow"}) == found[0] == fast.find(place)
+    assert fast.file(found[0]["out"], "a.txt").read_text() == "fast"
 
 
 def test_keys_and_digests_of_the_holders_differ_between_work_folders_and_the_curators_do_not(tmp_path):
