@@ -6,12 +6,14 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("obstore")
 
+from bucket_servers import SCHEMES, serve
 from chain import Chain, rides, rides_config
 from obstore.store import MemoryStore
 
@@ -177,44 +179,53 @@ def test_a_run_behind_a_bad_network_ends_or_goes_on_to_the_same_model(over, tmp_
 
 
 @pytest.mark.slow
-def test_the_command_line_takes_a_bucket(tmp_path):
-    pytest.importorskip("moto")
-    from s3_server import make_bucket, s3_server
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_two_machines_at_once_learn_what_one_in_a_folder_does_and_charge_once(over, tmp_path, scheme):
+    path, privacy = rides(tmp_path / "rides.csv", N, 1), {"privacy": {"lifetime_epsilon": 2.0}}
+    here = walked(Store(tmp_path / "here"), path, evaluate=False, **privacy)
+    walked(here.store, path, **RELEASE, **privacy)
+    with serve(scheme) as server:
+        server.make_bucket("bucket")
+        stores = [over(server.objects("bucket", tmp_path / name)) for name in ("one", "two")]
+        with ThreadPoolExecutor(2) as pool:
+            seeded = list(pool.map(lambda store: walked(store, path, evaluate=False, **privacy), stores))
+            released = list(pool.map(lambda store: walked(store, path, **RELEASE, **privacy), stores))
+        n_charges = len(Account(stores[0], None).read())
+    assert {run.model["model"].digest for run in seeded} == {here.model["model"].digest}
+    assert released[0].model["model"] == released[1].model["model"]
+    assert n_charges == len(Account(here.store, None).read())
 
-    with s3_server() as port:
-        make_bucket(port, "bucket")
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_command_line_takes_a_bucket(tmp_path, scheme):
+    with serve(scheme) as server:
+        work = f"{server.make_bucket('bucket')}/team"
 
         def ldptree(*words, machine="one"):
-            environment = os.environ | {
-                "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
-                "AWS_ALLOW_HTTP": "true",
-                "AWS_REGION": "us-east-1",
-                "AWS_ACCESS_KEY_ID": "key",
-                "AWS_SECRET_ACCESS_KEY": "secret",
-                "XDG_CACHE_HOME": str(tmp_path / machine),
-            }
+            environment = os.environ | server.variables() | {"XDG_CACHE_HOME": str(tmp_path / machine)}
             command = [str(Path(sys.executable).with_name("ldptree")), *words]
             return subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=200, check=False
             )
 
         run = ("run", "quickstart", "--set", "dataset.rows=2000", "--set", "evaluate=false", "--work")
-        done = ldptree(*run, "s3://bucket/team")
+        done = ldptree(*run, work)
         assert done.returncode == 0, done.stderr
-        assert "report  s3://bucket/team/runs/" in done.stdout
+        assert f"report  {work}/runs/" in done.stdout
         (copies,) = (tmp_path / "one" / "ldptree").iterdir()
         assert stat.S_IMODE(copies.stat().st_mode) == 0o700
         (model,) = (line.split()[-1] for line in done.stdout.splitlines() if line.startswith("model "))
-        explained = ldptree("explain", model, "--work", "s3://bucket/team", machine="two")
+        explained = ldptree("explain", model, "--work", work, machine="two")
         assert "made by prune" in explained.stdout, (model, explained.stderr)
-        planned = ldptree(*run, "s3://bucket/team", "--plan", machine="two")
+        planned = ldptree(*run, work, "--plan", machine="two")
         states = {line.split()[1] for line in planned.stdout.splitlines() if len(line.split()) > 1}
         assert "cached" in states
         assert "compute" not in states
         assert "report       cached" in planned.stdout
         for words, said in (
-            ((*run, "s3://not-there/team"), "not-there/team: cannot be written"),
-            (("gc", "--work", "s3://bucket/team"), "works in a folder only"),
+            ((*run, f"{scheme}://not-there/team"), "not-there/team: cannot be written"),
+            (("gc", "--work", work), "works in a folder only"),
         ):
             refused = ldptree(*words)
             assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
