@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import http.client
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from obstore.store import AzureStore
@@ -26,7 +26,6 @@ AZURITE = "3.35.0"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Those of every Azurite, as it documents them."""
-ANOTHER_ACCOUNT, ANOTHER_KEY = "curatoraccount", base64.b64encode(b"another key").decode()
 
 
 def _azurite():
@@ -48,7 +47,6 @@ def _azurite():
 @contextmanager
 def az_server():
     """The port of a server with nothing in it."""
-    accounts = f"{ACCOUNT}:{KEY};{ANOTHER_ACCOUNT}:{ANOTHER_KEY}"
     words = [
         "--inMemoryPersistence",
         "--blobPort",
@@ -59,7 +57,6 @@ def az_server():
     ]
     server = subprocess.Popen(
         ["node", str(_azurite()), *words],
-        env=os.environ | {"AZURITE_ACCOUNTS": accounts},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -73,28 +70,41 @@ def az_server():
         server.stdout.close()
 
 
-def make_bucket(port, name, account=ACCOUNT, key=KEY):
+def make_bucket(port, name):
     """Make a container, by a request that is signed as https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
     has it.
     """
     headers = {"x-ms-date": format_datetime(datetime.now(UTC), usegmt=True), "x-ms-version": "2021-08-06"}
     shown = "".join(f"{key}:{value}\n" for key, value in headers.items())
-    text = "PUT" + "\n" * 12 + shown + f"/{account}/{account}/{name}\nrestype:container"
-    signature = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
-    headers["Authorization"] = f"SharedKey {account}:{base64.b64encode(signature).decode()}"
+    text = "PUT" + "\n" * 12 + shown + f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
+    headers["Authorization"] = f"SharedKey {ACCOUNT}:{_signed(text)}"
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("PUT", f"/{account}/{name}?restype=container", headers=headers)
+    connection.request("PUT", f"/{ACCOUNT}/{name}?restype=container", headers=headers)
     assert connection.getresponse().status == 201
     connection.close()
 
 
-def variables(port, account=ACCOUNT, key=KEY):
+def _signed(text):
+    return base64.b64encode(hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()).decode()
+
+
+def signature_for(container, rights):
+    """A shared access signature for one container, with these rights for a day ("racwdl" is what a run needs), as
+    https://learn.microsoft.com/rest/api/storageservices/create-service-sas has it.
+    """
+    until, version = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}", "2020-12-06"
+    resource = f"/blob/{ACCOUNT}/{container}"
+    text = "\n".join([rights, "", until, resource, "", "", "", version, "c", *[""] * 7])
+    return urlencode({"sp": rights, "se": until, "sv": version, "sr": "c", "sig": _signed(text)})
+
+
+def variables(port):
     """What somebody sets whose Azure is at a port."""
     return {
-        "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{account}",
+        "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{ACCOUNT}",
         "AZURE_ALLOW_HTTP": "true",
-        "AZURE_STORAGE_ACCOUNT_NAME": account,
-        "AZURE_STORAGE_ACCOUNT_KEY": key,
+        "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
+        "AZURE_STORAGE_ACCOUNT_KEY": KEY,
     }
 
 

@@ -23,14 +23,15 @@ from obstore.store import GCSStore
 
 from storage.objects.bucket import BucketObjects
 
-TOKEN = "token"
+TOKEN, WRONG = "token", "wrong+++"
+"""One that is taken, and one that is not; nor is it Base64 of a key of Azure's."""
 PAGE = 25
 """Lines of a listing that are answered at once: of Google's 1,000 few tests would see a second page."""
 
 
 @contextmanager
 def gs_server():
-    """The port of a server with nothing in it, which takes every token but "wrong", and none."""
+    """The port of a server with nothing in it, which takes every token but `WRONG`, and none."""
     server = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
@@ -117,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         bucket, _, name = (unquote(part) for part in url.path.removeprefix("/").partition("/"))
         asked = {key: values[0] for key, values in parse_qs(url.query, keep_blank_values=True).items()}
         try:
-            if self.headers.get("Authorization") == "Bearer wrong":
+            if self.headers.get("Authorization") == f"Bearer {WRONG}":
                 raise _Refused(401, "AuthenticationRequired")
             with self.server.lock:
                 self._answer(*self._do(bucket, name, asked, body))

@@ -16,6 +16,7 @@ REASONS = {
     "<Code>AuthenticationRequired<": "the server does not know these credentials",
     "<Code>InvalidAuthenticationInfo<": "the server does not know these credentials",
     "<Code>AccessDenied<": "no right to it",
+    "source: DeleteFailed": "no right to delete in it",
     "<Code>AccountIsDisabled<": "the account is disabled",
     "<Code>ExpiredToken<": "the credentials have expired",
     "<Code>AuthorizationHeaderMalformed<": "the bucket is in another region than AWS_REGION says",

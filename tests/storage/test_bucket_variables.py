@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("obstore")
 pytest.importorskip("moto")
 
-from az_server import ACCOUNT, ANOTHER_ACCOUNT, ANOTHER_KEY, KEY
+from az_server import ACCOUNT, KEY
 from bucket_servers import serve
+from gs_server import WRONG
 from s3_server import proxy
 
 from ldptree.errors import ConfigError
@@ -68,7 +69,7 @@ def test_variables_of_another_scheme_do_not_matter(server, say):
     ("bucket", "changed", "said"),
     [
         ("not-there", {}, r"there is no such (bucket|container)"),
-        ("bucket", {"secret": "wrong"}, r"does not know these credentials|the key is not that of"),
+        ("bucket", {"secret": WRONG}, r"does not know these credentials|the key is not that of"),
         ("bucket", {"secret": None}, r"there are no credentials"),
         ("bucket", {"server": "http://127.0.0.1:1/x"}, r"cannot be reached"),
         ("bucket", {"http": None}, r"an address of http needs (GOOGLE|AZURE)_ALLOW_HTTP=true"),
@@ -83,7 +84,7 @@ def test_a_bucket_that_cannot_be_used_says_why(server, say, monkeypatch, bucket,
         "http": next(n for n in variables if "HTTP" in n),
     }
     for what, value in changed.items():
-        variables[names[what]] = ANOTHER_KEY if value == "wrong" and scheme == "az" else value
+        variables[names[what]] = value
     say({name: value for name, value in variables.items() if value is not None})
     assert re.search(
         rf"{scheme}://{bucket}/team: cannot be written \(.*({said}).*\)\. Look after",
@@ -187,24 +188,45 @@ def test_each_side_of_google_is_opened_by_its_own_credentials_only(say, monkeypa
             assert "no right to it" in refusal_of("gs://holders-side/work")
 
 
-@pytest.mark.slow
-def test_each_side_of_azure_is_an_account_of_its_own(say, monkeypatch):
-    two = "holders=az://holders-side/work,curator=az://curator-side/work"
+@pytest.fixture
+def azure(say):
+    """A server of Azure's with a container for each side, whose account's key is not said."""
     with serve("az") as server:
-        server.make_bucket("holders-side")
-        server.module.make_bucket(server.port, "curator-side", ANOTHER_ACCOUNT, ANOTHER_KEY)
-        say(server.variables())
-        of_curator = server.module.variables(server.port, ANOTHER_ACCOUNT, ANOTHER_KEY)
-        assert "LDPTREE_CURATOR_AZURE_STORAGE_ACCOUNT_KEY and so on" in refusal_of(two)
-        say({f"LDPTREE_CURATOR_{name}": value for name, value in of_curator.items()})
-        objects = open_objects(two)
-        objects.put("holders/rows", b"private")
-        objects.put("curator/totals", b"noisy")
-        say(of_curator)
-        assert [one.name for one in open_objects("az://curator-side/work").entries("", deep=True)] == [
-            "curator/totals"
-        ]
-        assert "there is no such container" in refusal_of("az://holders-side/work")
+        for name in ("holders-side", "curator-side"):
+            server.make_bucket(name)
+        say({name: value for name, value in server.variables().items() if name != SECRETS["az"]})
+        yield server.module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rights", "said"),
+    [
+        ("rl", r"\(no right to it"),
+        ("racwd", r"\(no right to it"),
+        ("racwl", r"\(no right to delete in it\)"),
+    ],
+)
+def test_a_signature_for_less_than_a_run_does_is_refused(azure, say, rights, said):
+    say({"AZURE_STORAGE_SAS_KEY": azure.signature_for("holders-side", rights)})
+    assert re.search(said, refusal_of("az://holders-side/team"))
+
+
+@pytest.mark.slow
+def test_each_side_of_azure_is_opened_by_its_own_signature_only(azure, say):
+    two = "holders=az://holders-side/work,curator=az://curator-side/work"
+    signatures = {side: azure.signature_for(f"{side}-side", "racwdl") for side in ("holders", "curator")}
+    say({"LDPTREE_HOLDERS_AZURE_STORAGE_SAS_KEY": signatures["holders"]})
+    say({"LDPTREE_CURATOR_AZURE_STORAGE_SAS_KEY": signatures["holders"]})
+    assert "LDPTREE_CURATOR_AZURE_STORAGE_ACCOUNT_KEY and so on" in refusal_of(two)
+    say({"LDPTREE_CURATOR_AZURE_STORAGE_SAS_KEY": signatures["curator"]})
+    objects = open_objects(two)
+    objects.put("holders/rows", b"private")
+    objects.put("curator/totals", b"noisy")
+    say({"AZURE_STORAGE_SAS_KEY": signatures["curator"]})
+    curator = open_objects("az://curator-side/work")
+    assert [one.name for one in curator.entries("", deep=True)] == ["curator/totals"]
+    assert "no right to it" in refusal_of("az://holders-side/work")
 
 
 @pytest.mark.parametrize(
