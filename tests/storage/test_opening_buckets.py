@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("obstore")
 pytest.importorskip("moto")
 
-from s3_server import bucket_objects, make_bucket, proxy, s3_server
+from bucket_servers import SCHEMES, serve
+from s3_server import bucket_objects, make_bucket, proxy, s3_server, variables
 
 from ldptree.errors import ConfigError, DataError
 from storage.objects.addresses import bucket_address, find_objects, local_file, open_objects
@@ -35,14 +36,7 @@ def behind(monkeypatch, tmp_path):
     """The variables of somebody whose S3 is at a port."""
 
     def use(port):
-        said = {
-            "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "XDG_CACHE_HOME": str(tmp_path),
-        }
+        said = variables(port) | {"XDG_CACHE_HOME": str(tmp_path)}
         for name, value in said.items():
             monkeypatch.setenv(name, value)
 
@@ -254,18 +248,22 @@ def test_what_is_no_pair_of_buckets_is_refused():
 
 
 @pytest.mark.slow
-def test_raw_files_in_a_bucket_are_found_by_a_pattern_and_read_as_copies(server, behind, tmp_path):
-    behind(server)
-    plain = bucket_objects(server, "bucket", "unused", prefix="raw")
-    for name in ("day-1/a.csv", "day-1/b.csv", "day-1/notes.txt", "day-2/a.csv", "day-2/deep/a.csv"):
-        plain.put(name, name.encode())
-    found = find_objects("s3://bucket/raw/day-*/*.csv")
-    assert found == [f"s3://bucket/raw/day-{name}.csv" for name in ("1/a", "1/b", "2/a")]
-    assert find_objects("s3://bucket/raw/day-2/a.csv") == ["s3://bucket/raw/day-2/a.csv"]
-    assert local_file(found[1]).read_bytes() == b"day-1/b.csv"
-    plain.put("day-1/b.csv", b"changed")
-    assert local_file(found[1]).read_bytes() == b"changed"
-    assert local_file("here.csv") == Path("here.csv")
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_raw_files_in_a_bucket_are_found_by_a_pattern_and_read_as_copies(monkeypatch, tmp_path, scheme):
+    with serve(scheme) as server:
+        bucket = server.make_bucket("raw-files")
+        for name, value in (server.variables() | {"XDG_CACHE_HOME": str(tmp_path)}).items():
+            monkeypatch.setenv(name, value)
+        plain = server.objects("raw-files", "unused", prefix="raw")
+        for name in ("day-1/a.csv", "day-1/b.csv", "day-1/notes.txt", "day-2/a.csv", "day-2/deep/a.csv"):
+            plain.put(name, name.encode())
+        found = find_objects(f"{bucket}/raw/day-*/*.csv")
+        assert found == [f"{bucket}/raw/day-{name}.csv" for name in ("1/a", "1/b", "2/a")]
+        assert find_objects(f"{bucket}/raw/day-2/a.csv") == [f"{bucket}/raw/day-2/a.csv"]
+        assert local_file(found[1]).read_bytes() == b"day-1/b.csv"
+        plain.put("day-1/b.csv", b"changed")
+        assert local_file(found[1]).read_bytes() == b"changed"
+        assert local_file("here.csv") == Path("here.csv")
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ pytest.importorskip("moto")
 
 from chain import rides, rides_config
 from ray.cluster_utils import Cluster
-from s3_server import bucket_objects, make_bucket, proxy, s3_server
+from s3_server import bucket_objects, make_bucket, proxy, s3_server, variables
 from test_digests import RUNS
 from whole_runs import many_files, reports, rides_toml, run, start, steps, until
 
@@ -219,14 +219,7 @@ class Machines:
 
     def environment(self, name, port):
         """What a machine has for itself: a way to the bucket, and a place for copies."""
-        return {
-            "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "XDG_CACHE_HOME": str(self.folder / name),
-        }
+        return variables(port) | {"XDG_CACHE_HOME": str(self.folder / name)}
 
     def join(self, name, port):
         """One more machine, with a CPU."""
