@@ -23,6 +23,10 @@ RARE = 0.02
 """A class of a smaller share may be a fault of typing, where two others are larger."""
 FEWEST = 20
 """Rows to judge by."""
+MOSTLY = 0.9
+"""A class of so many of the rows where a feature is there, and of no more than half as many elsewhere: that it is there may come
+from the label.
+"""
 
 
 def deciding_columns(
@@ -64,6 +68,21 @@ def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> di
             is_it = (codes == likeliest).astype(np.int64)
             if _tells_class(is_it, is_so.astype(np.int64), is_stated & ~is_judged, judged):
                 found[name] = how, classes[likeliest]
+    return found
+
+
+def likely_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, float]]:
+    """The features that are there nearly for one class alone, as notes of an exit interview; the class, and its share there."""
+    labels, found = rows[target].cast(pl.String), {}
+    for name in features:
+        is_there = rows[name].is_not_null() & labels.is_not_null()
+        there, elsewhere = labels.filter(is_there), labels.filter(rows[name].is_null()).drop_nulls()
+        if min(len(there), len(elsewhere)) < FEWEST:
+            continue
+        likeliest = there.mode().sort()[0]
+        share = float((there == likeliest).mean())
+        if share >= MOSTLY and float((elsewhere == likeliest).mean()) <= share / 2:
+            found[name] = likeliest, share
     return found
 
 

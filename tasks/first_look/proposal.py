@@ -28,8 +28,6 @@ SHARE = 0.1
 FEWEST = 150
 """Rows that are public so, at least, while that is no more than half of them."""
 WIDTH = 110
-FEW_DROPPED = 8
-"""Columns that are left out in a line each."""
 MOST_WRAPPED = 60
 """Columns that are left out in lines of that width; more stand in one line."""
 LONGEST_WHY = 180
@@ -247,11 +245,15 @@ def write_toml(proposal: Proposal) -> str:
         "[privacy]",
         f"epsilon = {EPSILON}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
     ]
-    head = [*_fixed_lines(proposal), *_drop_lines(proposal.drop)]
-    derive = _derive_lines(proposal.derive, proposal.others)
-    if len(head) + len(derive) + len(tail) > MOST_LINES:
-        derive = _derive_lines(proposal.derive, {})
-    return "\n".join([*head, *derive, *tail]) + "\n"
+    fixed, drop = _fixed_lines(proposal), proposal.drop
+    for others in (proposal.others, {}):
+        for drop_lines in (_drop_by_column(drop), _drop_by_kind(drop), _drop_packed(drop)):
+            lines = [*fixed, *drop_lines, *_derive_lines(proposal.derive, others), *tail]
+            if len(lines) <= MOST_LINES:
+                break
+        if len(lines) <= MOST_LINES:
+            break
+    return "\n".join(lines) + "\n"
 
 
 def _fixed_lines(proposal: Proposal) -> list[str]:
@@ -310,26 +312,38 @@ def _beside(line: str, comment: str) -> str:
     return f"{line:<38} # {comment}"
 
 
-def _drop_lines(drop: Mapping[str, str]) -> list[str]:
-    """`drop`, a line a column with why while there are few, else a line or two a kind of reason."""
-    if not drop:
-        return []
-    if len(drop) <= FEW_DROPPED:
-        lines = [_beside(f"    {_text(column)},", _short(why)) for column, why in drop.items()]
-        return ["drop = [", *lines, "]"]
-    kinds: dict[str, dict[str, str]] = {}
-    for column, why in drop.items():
-        kinds.setdefault(_kind_of(why), {})[column] = why
+def _drop_by_column(drop: Mapping[str, str]) -> list[str]:
+    """`drop`, a line a column with why."""
+    return _drop_list([_beside(f"    {_text(column)},", _short(why)) for column, why in drop.items()])
+
+
+def _drop_by_kind(drop: Mapping[str, str]) -> list[str]:
+    """The same, a line or two a kind of reason."""
     lines = []
-    for kind, columns in kinds.items():
+    for kind, columns in _kinds(drop).items():
         first, *more = _wrap(columns)
         why, *others = dict.fromkeys(columns.values())
         lines += [_beside(first, _short(kind if others else why)), *more]
-    if len(lines) > FEW_DROPPED:
-        whole = len(drop) > MOST_WRAPPED
-        packed = ["".join(_wrap(drop))] if whole else _wrap(drop)
-        return [f"# left out: {_short('; '.join(sorted(kinds)))}", "drop = [", *packed, "]"]
-    return ["drop = [", *lines, "]"]
+    return _drop_list(lines)
+
+
+def _drop_packed(drop: Mapping[str, str]) -> list[str]:
+    """The same in as few lines as there can be, with all kinds of reason above."""
+    packed = ["".join(_wrap(drop))] if len(drop) > MOST_WRAPPED else _wrap(drop)
+    why = [f"# left out: {_short('; '.join(sorted(_kinds(drop))))}"] if drop else []
+    return [*why, *_drop_list(packed if drop else [])]
+
+
+def _drop_list(lines: list[str]) -> list[str]:
+    return ["drop = [", *lines, "]"] if lines else []
+
+
+def _kinds(drop: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Columns and why they are left out, by the kind of reason."""
+    found: dict[str, dict[str, str]] = {}
+    for column, why in drop.items():
+        found.setdefault(re.split(r"[:,](?![^(]*\))", why, maxsplit=1)[0], {})[column] = why
+    return found
 
 
 def _wrap(columns: Iterable[str]) -> list[str]:
@@ -341,10 +355,6 @@ def _wrap(columns: Iterable[str]) -> list[str]:
             lines.append("   ")
         lines[-1] += word
     return lines
-
-
-def _kind_of(why: str) -> str:
-    return re.split(r"[:,](?![^(]*\))", why, maxsplit=1)[0]
 
 
 def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[Reading]]) -> list[str]:

@@ -23,7 +23,11 @@ _CONSENT = re.compile(
     re.IGNORECASE,
 )
 _GROUP = re.compile(
-    r"source|site|company|firm|vendor|provider|hospital|clinic|school|branch|store|centre|center|region|country|state|dataset|wave",
+    r"source|site|company|firm|vendor|provider|hospital|clinic|school|branch|store|centre|center|region|country|state|dataset|wave"
+    r"|panel|cohort|sample(?![a-z])|quelle|herkunft|standort|filiale|klinik|krankenhaus|schule|gruppe|kohorte|welle|bundesland"
+    r"|groupe|cohorte|vague|soci[ée]t[ée]|entreprise|agence|succursale|clinique|h[ôo]pital|[ée]cole|pays(?![a-z])"
+    r"|grupo|fuente|empresa|sucursal|cl[íi]nica|escuela|pa[íi]s(?![a-z])|gruppo|fonte|azienda|filiale|ospedale|scuola|paese"
+    r"|bron(?![a-z])|bedrijf|vestiging|ziekenhuis|groep|golf(?![a-z])|kilde|gruppe|sykehus|skola|skole|sjukhus|grupp(?![a-z])",
     re.IGNORECASE,
 )
 MOST_RULES = 3

@@ -23,7 +23,7 @@ from storage.sql import literal
 from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.label_kind import CLASSES_MAX
 from tasks.data.scale import classes_of, encoding_of
-from tasks.first_look.leaks import deciding_columns, telling_gaps
+from tasks.first_look.leaks import deciding_columns, likely_gaps, telling_gaps
 from tasks.first_look.proposal import Choose, Proposal, make_room
 from tasks.first_look.public_rules import YES
 from tasks.first_look.values import FirstLook, rows_by
@@ -281,6 +281,15 @@ def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept:
         question = f"{name}: it is {how} just where {target} is {label}. Is it known before {target} is?"
         if choose(question, ("no: leave it out", "yes: keep it")) == 0:
             found[name] = f"it is {how} just where {target} is {label}: known only afterwards, perhaps"
+    rest = [name for name in rest if name not in found]
+    likely = likely_gaps(typed.rows, rest, proposal.target)
+    for name, (label, share) in likely.items() if set(typed.features) - set(found) - set(likely) else ():
+        said = f"where it is there, {target} is {label} in {share:.0%} of rows"
+        if (
+            choose(f"{name}: {said}. Is it known before {target} is?", ("no: leave it out", "yes: keep it"))
+            == 0
+        ):
+            found[name] = f"{said}: known only afterwards, perhaps"
     kept |= set(judged)
     for name, why in found.items():
         proposal.leave_out(name, why)

@@ -171,7 +171,9 @@ def _findings(held: ColumnSample, *, is_text: bool) -> tuple[Finding | None, Fin
         return finding, None
     odd = odd_texts.recognise_mixed(held) or odd_texts.recognise_parts(held)
     if odd is None and finding is None:
-        odd = odd_texts.recognise(held) or (odd_texts.recognise_missing(held) if is_text else None)
+        odd = odd_texts.recognise(held)
+        if odd is None and is_text:
+            odd = odd_texts.recognise_versions(held) or odd_texts.recognise_missing(held)
     return finding, odd
 
 

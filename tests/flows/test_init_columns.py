@@ -326,7 +326,7 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
         (0.9, "stays", ""),
         (1.0, "moves", "it is there just where y is is moved"),
         (1.0, "a fault", "by itself it predicts y"),
-        (0.9, "a fault", ""),
+        (0.9, "a fault", "where it is there, y is moves in "),
     ],
 )
 def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_left_out(
@@ -401,3 +401,62 @@ def test_numbers_and_words_are_a_category_where_the_words_are_values(tmp_path, c
     else:
         assert sorted(rows["odd"].unique()) == levels
         assert "odd" not in spec.drop
+
+
+def test_versions_are_no_numbers(tmp_path, capsys):
+    counted = [("2.9", "2.10", "2.11", "1.4")[i % 4] for i in range(N)]
+    named = [("1.25", "1.75")[i % 2] for i in range(N)]
+    out, said = first_look(
+        tmp_path,
+        capsys,
+        part=counted,
+        firmware=named,
+        weight=named,
+        price=[f"{i % 7}.{i % 90}" for i in range(N)],
+    )
+    notes = {name: one["note"] for name, one in said["columns"].items()}
+    assert notes["part"] == "versions and no numbers, as in '2.11'"
+    assert notes["firmware"].startswith("versions")
+    assert notes["weight"] == notes["price"] == ""
+    assert load(out).dataset.types == {"part": "text", "firmware": "text"}
+
+
+def test_two_numbers_that_mean_missing_are_both_read_so(tmp_path, capsys):
+    age = [-1 if i % 9 == 0 else 999 if i % 11 == 0 else 18 + i % 60 for i in range(N)]
+    low, below = [-1 if i % 9 == 0 else i % 60 for i in range(N)], [i % 60 - 2 for i in range(N)]
+    out, said = first_look(tmp_path, capsys, age=age, low=low, below=below)
+    notes = {name: one["note"] for name, one in said["columns"].items()}
+    assert notes["age"] == "numbers, of which -1 (11%) and 999 (8%) seem to mean missing"
+    assert notes["low"] == "numbers, of which -1 (11%) seems to mean missing"
+    assert notes["below"] == ""
+    found = derived(tmp_path, out, ["age_number"])["age_number"]
+    assert found.to_list() == [None if value in (-1, 999) else value for value in age]
+
+
+@pytest.mark.parametrize("name", ["Panel", "Kohorte", "Sociét\u00e9", "Fuente", "Azienda", "Vestiging"])
+def test_a_group_is_proposed_as_public_in_other_languages(tmp_path, capsys, name):
+    group = np.where(np.arange(N) % 4, "new", "old")
+    _, said = first_look(tmp_path, capsys, **{name: group})
+    assert said["public"] == "random 0.25"
+    (found,) = said["public_proposals"]
+    assert found["rule"].endswith(" = 'old'")
+
+
+@pytest.mark.parametrize(("there", "note"), [(0.95, "where it is there, y is won in 9"), (0.7, "")])
+def test_a_column_that_is_there_nearly_for_one_of_two_classes_alone_is_left_out(
+    tmp_path, capsys, there, note
+):
+    rng = np.random.default_rng(3)
+    is_there = rng.random(N) < np.where(LABEL == "won", 0.5 * there, 0.5 * (1 - there))
+    held = [("sent", "signed", "kept")[i % 3] if one else None for i, one in enumerate(is_there)]
+    out, said = first_look(tmp_path, capsys, parcel=held)
+    assert said["columns"]["parcel"]["note"].startswith(note)
+    assert ("parcel" in load(out).dataset.drop) == bool(note)
+
+
+def test_each_column_that_is_left_out_has_its_reason_while_there_is_room(tmp_path, capsys):
+    texts = {f"text_{i}": [f"{i}{j} words that nobody repeats" for j in range(N)] for i in range(12)}
+    out, _ = first_look(tmp_path, capsys, **texts)
+    lines = out.read_text().splitlines()
+    assert len(lines) <= MOST_LINES
+    assert all(sum(f'"{name}", ' in line and "# " in line for line in lines) == 1 for name in texts)

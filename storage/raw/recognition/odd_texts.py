@@ -28,6 +28,12 @@ _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
 _CODE = re.compile(r"0[0-9]+")
+_VERSION = re.compile(r"[0-9]{1,3}\.(?P<minor>[0-9]{1,3})")
+_NAMED_VERSION = re.compile(
+    r"version|firmware|release|revision|(?<![a-z])(?:fw|sw|ver|rev)(?![a-z])", re.IGNORECASE
+)
+LARGEST_MINOR = 50
+"""Decimals from here on are those of numbers: of versions the second part is counted up from 0."""
 FEW_LEVELS = 20
 """A column of no more different values, of which some are words, is a category."""
 WORDS = 0.05
@@ -80,22 +86,46 @@ def recognise_parts(sample: ColumnSample) -> Finding | None:
     return Finding(column=sample.column, sentence=sentence, readings=(Reading("", derive),))
 
 
+def recognise_versions(sample: ColumnSample) -> Finding | None:
+    """That what look like numbers are versions: 2.10 is not 2.1, and comes after 2.9."""
+    found = [_VERSION.fullmatch(text) for text in {*sample.spread}]
+    minors = [one["minor"] for one in found if one is not None]
+    if not minors or len(minors) < len(found) or sample.n_distinct > LEVELS_LISTED:
+        return None
+    is_counted = (
+        any(len(one) == 1 for one in minors) and "10" in minors and max(map(int, minors)) < LARGEST_MINOR
+    )
+    if not (is_counted or _NAMED_VERSION.search(sample.column)):
+        return None
+    shown = max({*sample.spread}, key=lambda text: (len(text), text))
+    return Finding(column=sample.column, sentence=f"versions and no numbers, as in {shown!r}", is_code=True)
+
+
 def recognise_missing(sample: ColumnSample) -> Finding | None:
-    """That a number stands for "missing", as -999 does: of nines alone, not rare, and far from all other values."""
+    """That one number, or one at each end, stands for "missing", as -999 does and -1 where all others are 0 or more."""
     if not (sample.is_number and sample.spread):
         return None
     counts = Counter(map(float, sample.spread))
+    found: list[float] = []
     for value in (min(counts), max(counts)):
-        others = [number for number in counts if number != value]
-        if not _NINES.fullmatch(f"{value:g}") or counts[value] < FEW or len(others) < FEW:
-            continue
-        low, high = min(others), max(others)
-        if (value < 0 <= low) or min(abs(value - low), abs(value - high)) > high - low:
-            share = counts[value] / len(sample.spread)
-            sentence = f"numbers, of which {value:g} ({share:.0%}) seems to mean missing"
-            number = f"CAST({sql_name(sample.column)} AS DOUBLE)"
-            return _found(sample, sentence, "number", f"nullif({number}, {value:g})")
-    return None
+        others = [number for number in counts if number not in (value, *found)]
+        if counts[value] >= FEW and len(others) >= FEW and _stands_apart(value, min(others), max(others)):
+            found.append(value)
+    if not found:
+        return None
+    listed = " and ".join(f"{value:g} ({counts[value] / len(sample.spread):.0%})" for value in found)
+    sentence = f"numbers, of which {listed} {'seem' if len(found) > 1 else 'seems'} to mean missing"
+    number = f"CAST({sql_name(sample.column)} AS DOUBLE)"
+    for value in found:
+        number = f"nullif({number}, {value:g})"
+    return _found(sample, sentence, "number", number)
+
+
+def _stands_apart(value: float, low: float, high: float) -> bool:
+    """Whether a value is no more of the numbers from low to high: -1 below none, or nines far from all."""
+    is_below = value < 0 <= low
+    is_far = min(abs(value - low), abs(value - high)) > high - low
+    return (is_below and value == -1) or (bool(_NINES.fullmatch(f"{value:g}")) and (is_below or is_far))
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
