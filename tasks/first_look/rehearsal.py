@@ -284,12 +284,12 @@ def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept:
     rest = [name for name in rest if name not in found]
     likely = likely_gaps(typed.rows, rest, proposal.target)
     for name, (label, share) in likely.items() if set(typed.features) - set(found) - set(likely) else ():
-        said = f"where it is there, {target} is {label} in {share:.0%} of rows"
+        why = f"where it is there, {target} is {label} in {share:.0%} of rows"
         if (
-            choose(f"{name}: {said}. Is it known before {target} is?", ("no: leave it out", "yes: keep it"))
+            choose(f"{name}: {why}. Is it known before {target} is?", ("no: leave it out", "yes: keep it"))
             == 0
         ):
-            found[name] = f"{said}: known only afterwards, perhaps"
+            found[name] = f"{why}: known only afterwards, perhaps"
     kept |= set(judged)
     for name, why in found.items():
         proposal.leave_out(name, why)
