@@ -72,7 +72,7 @@ def plan_contrasts(
 
     Halves are of about equal size, so that what clipping adds to both cancels.
     """
-    symmetric = replace(evidence.range, offset=0.0, offset_sd=0.0, center=0.0, moved=())
+    symmetric = replace(evidence.range, offset=0.0, offset_sd=0.0, moved=())
     return make_plan(
         replace(evidence, range=symmetric, grow=lambda depth: Partition.single()),
         epsilon=epsilon,

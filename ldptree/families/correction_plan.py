@@ -5,8 +5,8 @@ All of these are chosen from public rows, sizes and epsilon alone.
 A holder's residual r = y - f0(x) is clipped to [-R, R] and rounded at random between B equally spaced levels, so that its mean
 is exact; (cell, level) is one categorical value of L B + 1, on which the whole epsilon goes. With w people in a cell and S the
 unbiased sum of their levels, (S / w - offset) / slope estimates their mean residual; slope and offset undo the clipping, as long
-as private errors are shifted by little; where S / w is known well, the shift that it shows is looked up (`ResidualRange.unclip`).
-What public errors leave unsure of the offset is an error that all cells share.
+as private errors are shifted by little. What is believed of larger shifts is looked up when all reports are read
+(`ResidualRange.unclip`). What public errors leave unsure of the offset is an error that all cells share.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class ResidualRange:
         slope: of E clip(r + delta, -R, R) in delta.
         offset: mean of clip(r) less slope times the mean of r.
         offset_sd: how far public errors leave the offset unsure; large where they have heavy tails.
-        center: mean of r.
         moved: float64 [len(SHIFTS)], by how much the mean of clip(r) moves where r is shifted by `SHIFTS` R; () where nothing is
             clipped.
     """
@@ -68,7 +67,6 @@ class ResidualRange:
     slope: float = 1.0
     offset: float = 0.0
     offset_sd: float = 0.0
-    center: float = 0.0
     moved: tuple[float, ...] = ()
 
     @classmethod
@@ -89,7 +87,6 @@ class ResidualRange:
         clipped = np.clip(errors, -half, half)
         moved = [np.mean(np.clip(errors + shift * half, -half, half) - clipped) for shift in SHIFTS]
         return cls(
-            center=float(np.mean(errors)),
             moved=() if slope == 1.0 else tuple(map(float, moved)),
             half=half,
             slope=slope,
@@ -97,25 +94,41 @@ class ResidualRange:
             offset_sd=float(np.std(clipped - slope * errors)) / len(errors) ** 0.5,
         )
 
-    def unclip(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean residuals, their variances, and what clipping leaves unsure of them, float64 [L], from means of clipped residuals.
+    def read(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Mean residuals and their variances, float64 [L], from means of clipped ones, as if they were shifted by little."""
+        return (mean - self.offset) / self.slope, variance / self.slope**2
 
-        Slope and offset are those of small shifts. A mean that is known to a fifth of R, so that noise is not bent, is looked up
-        among those that public errors have when they are shifted. What it would be if a third of a cell's people were shifted, by
-        more, and the others not at all, is what is left unsure.
+    def unclip(self, mean: Floats) -> Floats:
+        """What mean residuals are, of any shape, that are read as if they were shifted by little: public errors that are shifted,
+        all alike, by so much are clipped to such a mean. At most 2 R; 0 stays 0.
         """
-        found, spread = (mean - self.offset) / self.slope, variance / self.slope**2
         if not self.moved:
-            return found, spread, np.zeros_like(found)
-        shifts, moved = self.half * SHIFTS, (found - self.center) * self.slope
-        shift, of_third = (np.interp(part, self.moved, shifts) for part in (moved, 3.0 * moved))
-        steep = np.maximum(np.interp(shift, shifts, np.gradient(self.moved, shifts)), LEAST_SLOPE / 4)
-        is_known = np.sqrt(variance) < self.half / 5
-        return (
-            np.where(is_known, self.center + shift, found),
-            np.where(is_known, variance / steep**2, spread),
-            np.where(is_known, np.abs(of_third / 3.0 - shift), 0.0),
-        )
+            return mean
+        found: Floats = np.interp(mean * self.slope, self.moved, self.half * SHIFTS)
+        return np.where(mean == 0, 0.0, found)
+
+    def as_read(self, mean: Floats) -> Floats:
+        """The mean residuals that `unclip` made these of."""
+        return self._shown(mean) / self.slope if self.moved else mean
+
+    def _shown(self, mean: Floats) -> Floats:
+        """By how much the mean of clipped residuals moves, where all are shifted by so much."""
+        return np.interp(mean, self.half * SHIFTS, self.moved)
+
+    def hidden(self, mean: Floats) -> Floats:
+        """How much further from 0 than `mean` mean residuals may be, of its shape, where not all people are shifted alike.
+
+        Where a part of them is, the same way, the mean of clipped residuals shows the least of it: the direction is right, the
+        size too small. Here a third of them is at least, by 2 R at most.
+        """
+        if not self.moved:
+            return np.zeros_like(mean)
+        shifts, shown = self.half * SHIFTS, self._shown(mean)
+        most, furthest = (np.where(mean > 0, ends[-1], ends[0]) for ends in (self.moved, shifts))
+        share = np.divide(shown, most, out=np.zeros_like(shown), where=most != 0)
+        of_third = np.interp(3.0 * shown, self.moved, shifts) / 3.0
+        of_part: Floats = np.abs(np.where(share > 1.0 / 3.0, share * furthest, of_third))
+        return np.maximum(of_part - np.abs(mean), 0.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -410,7 +423,6 @@ class PublicSummary:
         plan, found = self.plan, self.plan.range
         return {
             "range": [found.half, found.slope, found.offset, found.offset_sd],
-            "center": found.center,
             "moved": list(found.moved),
             "mean_square": plan.mean_square,
             "scale": plan.scale,
@@ -436,7 +448,6 @@ class PublicSummary:
                 slope=slope,
                 offset=offset,
                 offset_sd=offset_sd[0] if offset_sd else 0.0,
-                center=data.get("center", 0.0),
                 moved=tuple(data.get("moved", ())),
             ),
             mean_square=data["mean_square"],

@@ -41,7 +41,7 @@ from ldptree.inference.tree_gaussian import posterior, variance_of_sum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.families.correction_plan import CorrectionPlan
+    from ldptree.families.correction_plan import CorrectionPlan, ResidualRange
     from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
@@ -58,16 +58,14 @@ class ResidualEstimates:
     """What the reports say of one output, cell by cell, before anything is believed. All float64 [L].
 
     Attributes:
-        mean: d, the mean residual.
+        mean: d, the mean residual, read as if residuals were shifted by little (`ResidualRange.read`).
         variance: E, of the mean: the mechanism's noise, rounding and sampling.
         mass: w, people.
-        unsure: what clipping leaves unsure of the mean besides, as a standard deviation.
     """
 
     mean: Floats
     variance: Floats
     mass: Floats
-    unsure: Floats | float = 0.0
 
     @classmethod
     def of(cls, plan: CorrectionPlan, totals: Totals) -> ResidualEstimates:
@@ -87,8 +85,8 @@ class ResidualEstimates:
         else:
             mass = cell_masses(totals.cell_counts, totals.count_variance, plan.public_count, totals.n_inside)
         noise = totals.cell_variance(weights) + mass * plan.mean_square
-        mean, variance, unsure = plan.range.unclip(totals.counts @ weights / mass, noise / mass**2)
-        return cls(mean=mean, variance=variance, mass=mass, unsure=unsure)
+        mean, variance = plan.range.read(totals.counts @ weights / mass, noise / mass**2)
+        return cls(mean=mean, variance=variance, mass=mass)
 
     @classmethod
     def unreported(cls, plan: CorrectionPlan) -> ResidualEstimates:
@@ -105,7 +103,7 @@ class ResidualEstimates:
         n_cells = plan.partition.n_leaves
         people = np.bincount(cells, minlength=n_cells).astype(np.float64)
         mass = np.maximum(people, 1.0)
-        mean = np.bincount(cells, weights=found, minlength=n_cells) / mass
+        mean = plan.range.as_read(np.bincount(cells, weights=found, minlength=n_cells) / mass)
         variance = np.where(people > 0, max(float(found.var()), 1e-300) / mass, np.inf)
         return cls(mean=mean, variance=variance, mass=mass)
 
@@ -118,7 +116,9 @@ class Corrections:
         share: float64 [L], share of private people.
         correction: float64 [L, M].
         sd: float64 [L, M], how unsure it is, whether or not the chosen process lets cells differ.
-        observed: float64 [L, M], the reports' own mean residual.
+        hidden: float64 [2, L, M], how much further below and above than two sd the mean residual may be, as residuals were
+            clipped (`unclip_means`).
+        observed: float64 [L, M], the reports' own mean residual, as it was read.
         noise_sd: float64 [L, M], its standard deviation: noise, rounding and sampling.
         discrepancy: float64 [L, M], the part of it that says that private people differ from public ones.
         priors: the chosen discrepancy process of each output: what is said to have been found.
@@ -130,6 +130,7 @@ class Corrections:
     share: Floats
     correction: Floats
     sd: Floats
+    hidden: Floats
     observed: Floats
     noise_sd: Floats
     discrepancy: Floats
@@ -240,13 +241,20 @@ def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Correcti
         raise DataError(f"correction: reports on {len(seen)} outputs, the public model has {n_outputs}")
     columns = [_one(plan, k, one) for k, one in enumerate(seen)]
     mass = np.sum([one.mass for one in seen], axis=0)
+    correction, sd, hidden = unclip_means(
+        plan.range,
+        np.stack([c[0] for c in columns], axis=1),
+        np.stack([c[1] for c in columns], axis=1),
+        np.eye(len(mass)),
+    )
     return Corrections(
         share=mass / mass.sum(),
-        correction=np.stack([c[0] for c in columns], axis=1),
-        sd=np.stack([c[1] for c in columns], axis=1),
+        correction=correction,
+        sd=sd,
+        hidden=hidden,
         observed=np.stack([one.mean for one in seen], axis=1),
         noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
-        discrepancy=np.stack([c[2] for c in columns], axis=1),
+        discrepancy=plan.range.unclip(np.stack([c[2] for c in columns], axis=1)),
         priors=tuple(c[3] for c in columns),
         common_sd=plan.common_sd,
         chance_alike=_chance_of(
@@ -287,8 +295,7 @@ def _one(
         differs = on_tree[plan.partition.leaves] * plan.scale - shared
         believed += chance * differs
         found += chance * (differs + weight * (seen.mean - shared - differs))
-    spread = np.hypot(sd_of_cells(plan, output, seen.mean, seen.variance, found), seen.unsure)
-    return found, spread, believed, prior
+    return found, sd_of_cells(plan, output, seen.mean, seen.variance, found), believed, prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +362,7 @@ def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, 
 
 
 def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Floats:
-    """The same of weighted means of the corrections, float64 [K, M]. What clipping hides it hides in every cell the same way.
+    """The same of weighted means of the corrections, as they were read, float64 [K, M].
 
     Args:
         plan: the question that was answered.
@@ -366,8 +373,8 @@ def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Fl
     for output in range(len(found.priors)):
         seen = _Seen.of(plan, output, found.observed[:, output], found.noise_sd[:, output] ** 2)
         tree, _, variance = plan.on_nodes(seen.mean, seen.variance)
-        doubt, correction, beliefs = weights**2 @ seen.left, found.correction[:, output], [*seen.beliefs()]
-        for belief in beliefs:
+        doubt, correction = weights**2 @ seen.left, plan.range.as_read(found.correction[:, output])
+        for belief in seen.beliefs():
             apart = weights @ (belief.mean - correction)
             shared = np.zeros(len(weights))
             if belief.innovation.any():
@@ -375,11 +382,38 @@ def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Fl
                     of_nodes = np.bincount(plan.partition.leaves, weight, tree.n_nodes).astype(np.float64)
                     shared[row] = variance_of_sum(tree, variance, belief.innovation, of_nodes)
             doubt = doubt + belief.share * (np.maximum(shared, 0.0) * plan.scale**2 + apart**2)
-        # all else that is in a cell's sd
-        rest = found.sd[:, output] ** 2 - seen.variance_from(correction, beliefs)
-        hidden = np.sqrt(np.maximum(rest, 0.0))
-        made[:, output] = np.hypot(np.sqrt(doubt), np.abs(weights) @ hidden)
+        made[:, output] = np.sqrt(doubt)
     return made
+
+
+def unclip_means(
+    found: ResidualRange, read: Floats, sd: Floats, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Weighted means of mean residuals, their standard deviations, each [K, M], and what clipping hides of them, [2, K, M]:
+    how much further below and above than two standard deviations they may be.
+
+    A mean stays as many standard deviations from 0 as it was read: large residuals are shown too small, never the wrong way,
+    as long as those of a cell are shifted the same way. What is hidden (`ResidualRange.hidden`) no mean over cells averages out.
+
+    Args:
+        found: the range of a residual.
+        read: float64 [L, M], mean residuals as they were read (`ResidualRange.read`).
+        sd: float64 [K, M], of the means of these.
+        weights: float64 [K, L], at least 0, one mean a row.
+    """
+    mean, at = found.unclip(read), weights @ read
+    size = weights @ np.abs(read)
+    spread = sd * np.divide(weights @ np.abs(mean), size, out=np.ones_like(size), where=size > 0)
+    hidden = np.zeros((2, *sd.shape))
+    for n, side in enumerate((-1.0, 1.0) if found.moved else ()):
+
+        def end(at: Floats, side: float = side) -> Floats:
+            of_all = found.unclip(at)
+            return side * of_all + np.where(side * of_all > 0, found.hidden(of_all), 0.0)
+
+        reach = weights @ (end(read) - side * mean) + end(at + side * 2.0 * sd) - end(at)
+        hidden[n] = np.maximum(reach - 2.0 * spread, 0.0)
+    return weights @ mean, spread, hidden
 
 
 def own_weights(plan: CorrectionPlan, found: Corrections) -> Floats:

@@ -60,6 +60,7 @@ class Prediction:
         public: what the public model alone says.
         correction: what is added.
         sd: how unsure that is.
+        hidden: float64 [2, n, M], how much further below and above it may be (`Corrections.hidden`).
         cells: int32 [n], the collection tree's; -1 where a value is missing that no rule fills.
         is_share: whether the outputs are shares of classes.
     """
@@ -67,6 +68,7 @@ class Prediction:
     public: Floats
     correction: Floats
     sd: Floats
+    hidden: Floats
     cells: NDArray[np.int32]
     is_share: bool = False
 
@@ -78,7 +80,7 @@ class Prediction:
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of what is believed of the outputs, given the public part, not cut to a share's range. Raises ConfigError."""
         half = half_width(level) * self.sd
-        return self.corrected - half, self.corrected + half
+        return self.corrected - (half + self.hidden[0]), self.corrected + (half + self.hidden[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -127,14 +129,16 @@ class CorrectedModel(Model):
         if len(self.classes) == 1 or len(set(self.classes)) != len(self.classes):
             raise DataError("corrected model: classes are at least 2, each once, or none for a number")
         m = n_outputs(len(self.classes))
-        shapes = dict.fromkeys(_ARRAYS, (self.partition.n_leaves, m)) | {"share": (self.partition.n_leaves,)}
+        n_cells = self.partition.n_leaves
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_ARRAYS, (n_cells, m))
+        shapes |= {"share": (n_cells,), "hidden": (2, n_cells, m)}
         for name, shape in shapes.items():
             array: Floats = getattr(found, name)
             if array.shape != shape or np.isnan(array).any():
                 raise DataError(f"corrected model: {name} has shape {array.shape} or a NaN, expected {shape}")
             if name != "noise_sd" and not np.isfinite(array).all():
                 raise DataError(f"corrected model: {name} is not finite")
-            if name in ("share", "sd", "noise_sd") and (array < 0).any():
+            if name in ("share", "sd", "noise_sd", "hidden") and (array < 0).any():
                 raise DataError(f"corrected model: {name} is below 0")
         if not 0 <= found.common_sd < math.inf:
             raise DataError(f"corrected model: common_sd is {found.common_sd}, no number from 0 on")
@@ -180,12 +184,15 @@ class CorrectedModel(Model):
         rows = np.asarray(raw, dtype=np.float64)
         is_whole = self.encoding.encodable(rows)
         public = np.tile(self.default, (len(rows), 1))
-        correction, sd = np.zeros_like(public), np.tile(self.corrections.sd.max(axis=0), (len(rows), 1))
+        found = self.corrections
+        correction, sd = np.zeros_like(public), np.tile(found.sd.max(axis=0), (len(rows), 1))
+        hidden = np.tile(found.hidden.max(axis=1, keepdims=True), (1, len(rows), 1))
         public[is_whole] = answers(self.base, self.encoding.encode(rows[is_whole]), len(self.classes))
         cells = np.where(is_whole, self.raw_tree.apply(rows), np.int32(-1))
-        correction[is_whole] = self.corrections.correction[cells[is_whole]]
-        sd[is_whole] = self.corrections.sd[cells[is_whole]]
-        return Prediction(public, correction, sd, cells, is_share=bool(self.classes))
+        correction[is_whole] = found.correction[cells[is_whole]]
+        sd[is_whole] = found.sd[cells[is_whole]]
+        hidden[:, is_whole] = found.hidden[:, cells[is_whole]]
+        return Prediction(public, correction, sd, hidden, cells, is_share=bool(self.classes))
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
@@ -208,7 +215,8 @@ class CorrectedModel(Model):
         return shares_of(self.answers(raw))
 
     def interval(self, raw: Floats, level: float) -> tuple[Floats, Floats]:
-        """The outputs -+ how unsure their corrections are, given the public model's shape in a cell, each float64 [n, M].
+        """The outputs -+ how unsure their corrections are, given the public model's shape in a cell, and what clipping may hide
+        of them, each float64 [n, M].
 
         By how much the public model is off for people like the row, beside its mean error in the cell, is not in them. Of
         shares, not beyond [0, 1].
@@ -266,18 +274,23 @@ class CorrectedModel(Model):
 
     def _described_cells(self) -> list[str]:
         """What each cell says: a line an output, and the share of people."""
-        found = self.corrections
+        from ldptree.models.corrected_description import estimate_cells
+
         if not self.classes:
             names = [self.target]
         else:
             kept = self.classes[1:] if len(self.classes) == 2 else self.classes
             names = [f"share of {self.target} = {value}" for value in kept]
         cells = []
-        for added, sds, share in zip(found.correction, found.sd, found.share, strict=True):
-            lines = [
-                f"{name} {c:+.3g} ± {2 * sd:.2g}" if c or sd else f"{name}: no correction"
-                for name, c, sd in zip(names, added, sds, strict=True)
-            ]
+        for estimates, share in zip(
+            estimate_cells(self.corrections), self.corrections.share.tolist(), strict=True
+        ):
+            lines = []
+            for name, one in zip(names, estimates, strict=True):
+                low, high = one.ends
+                within = f"± {one.error:.2g}" if one.error is not None else f"({low:+.3g} to {high:+.3g})"
+                is_any = one.value or one.sd
+                lines.append(f"{name} {one.value:+.3g} {within}" if is_any else f"{name}: no correction")
             cells.append("\n".join([*lines, f"{share:.1%} of people"]))
         return cells
 
@@ -293,10 +306,10 @@ class CorrectedModel(Model):
 
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
-        """Its fields, with those of its corrections in the place of these: `common_sd` where it is not 0, `chance_alike` where it
-        is known. Older versions also wrote a slope.
+        """Its fields, with those of its corrections in the place of these: `hidden` and `common_sd` where they are not 0,
+        `chance_alike` where it is known. Older versions also wrote a slope.
         """
-        return (*_OWN, *_ARRAYS, "priors"), ("slope", "common_sd", "chance_alike")
+        return (*_OWN, *_ARRAYS, "priors"), ("slope", "hidden", "common_sd", "chance_alike")
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values."""
@@ -304,6 +317,7 @@ class CorrectedModel(Model):
         content = {name: serialize.plain_value(getattr(self, name)) for name in _OWN}
         content |= {name: serialize.plain_value(getattr(found, name)) for name in _ARRAYS}
         content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in found.priors]
+        content |= {"hidden": serialize.plain_value(found.hidden)} if found.hidden.any() else {}
         content |= {"common_sd": found.common_sd} if found.common_sd else {}
         return content | ({} if math.isnan(found.chance_alike) else {"chance_alike": found.chance_alike})
 
@@ -319,6 +333,9 @@ class CorrectedModel(Model):
         return cls(
             corrections=Corrections(
                 **arrays,
+                hidden=serialize.numbers(data["hidden"], np.float64, cls.NAME, "hidden")
+                if "hidden" in data
+                else np.zeros((2, *arrays["correction"].shape)),
                 priors=tuple(DiscrepancyPrior(root=r, step=s, decay=d) for r, s, d in priors.tolist()),
                 common_sd=serialize.typed(float, data.get("common_sd", 0.0), cls.NAME, "common_sd"),
                 chance_alike=serialize.typed(float, data["chance_alike"], cls.NAME, "chance_alike")

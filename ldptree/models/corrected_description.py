@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.families.correction_plan import CorrectionPlan, PublicSummary
-from ldptree.families.corrections import own_weights, sd_of_means
+from ldptree.families.corrections import Corrections, own_weights, sd_of_means, unclip_means
 from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.models.description import (
     Basis,
@@ -47,11 +47,7 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
     classes = tuple(name_level(model.target, value, names) for value in model.classes)
     outputs = classes[1:] if len(classes) == 2 else classes or (model.target,)
     answered = corrected_answers(model, public, evidence.rows)
-    averages, spread = _averages(model, public.plan)
-    estimates = [
-        [Estimate(value=float(v), sd=float(s)) for v, s in zip(averages[n], spread[n], strict=True)]
-        for n in range(tree.n_nodes)
-    ]
+    estimates = _estimates(*_averages(model, public.plan))
     return Description(
         figure="correction",
         outputs=outputs,
@@ -65,6 +61,20 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
         spread=public.plan.range.half / 2,
         moves=tuple(float(level) / public.plan.range.slope for level in public.plan.levels),
     )
+
+
+def estimate_cells(found: Corrections) -> list[tuple[Estimate, ...]]:
+    """The corrections of each cell, one an output."""
+    return _estimates(found.correction, found.sd, found.hidden)
+
+
+def _estimates(values: Floats, sds: Floats, hidden: Floats) -> list[tuple[Estimate, ...]]:
+    """A tuple for each row of values [n, M] and sds [n, M], with what is hidden below and above, [2, n, M]."""
+    rows = zip(values.tolist(), sds.tolist(), *hidden.tolist(), strict=True)
+    return [
+        tuple(Estimate(value=v, sd=s, below=b, above=a) for v, s, b, a in zip(*row, strict=True))
+        for row in rows
+    ]
 
 
 def _strengths(model: CorrectedModel, rows: NDArray[np.float32]) -> tuple[Statement, ...]:
@@ -117,7 +127,7 @@ def _cells(
 ) -> tuple[Cell, ...]:
     found, counts = model.corrections, public.plan.public_count
     weight = own_weights(public.plan, found).max(axis=1)
-    outputs = range(found.correction.shape[1])
+    outputs, estimates = range(found.correction.shape[1]), estimate_cells(found)
     made = []
     for cell, node in enumerate(model.partition.leaves.tolist()):
         # without public rows in the cell, what the public model says there is known of a constant alone
@@ -129,10 +139,7 @@ def _cells(
                 public_share=float(counts[cell] / max(public.n_public, 1)),
                 rests_on=_basis(model, cell, float(weight[cell])),
                 private_weight=float(weight[cell]),
-                estimates=tuple(
-                    Estimate(value=float(found.correction[cell, m]), sd=float(found.sd[cell, m]))
-                    for m in outputs
-                ),
+                estimates=estimates[cell],
                 # noise wider than the range: the reports of the cell alone say nothing at all
                 reports=tuple(
                     Estimate(value=float(found.observed[cell, m]), sd=float(found.noise_sd[cell, m]))
@@ -155,19 +162,23 @@ def _basis(model: CorrectedModel, cell: int, weight: float) -> Basis:
     return "private" if weight >= OWN else "neighbours"
 
 
-def _averages(model: CorrectedModel, plan: CorrectionPlan) -> tuple[Floats, Floats]:
-    """Mean correction of every node over the private people below, and its standard deviation, each [nodes, M]."""
+def _averages(model: CorrectedModel, plan: CorrectionPlan) -> tuple[Floats, Floats, Floats]:
+    """Mean correction of every node over the private people below, its standard deviation, each [nodes, M], and what is hidden of
+    it, [2, nodes, M].
+    """
     tree, found = model.partition, model.corrections
     weights = np.zeros((tree.n_nodes, tree.n_leaves))
     cells, nodes = tree.paths()
     weights[nodes, cells] = found.share[cells]
     weights /= weights.sum(axis=1, keepdims=True)
-    spread = np.zeros((tree.n_nodes, found.sd.shape[1]))
-    spread[tree.leaves] = found.sd
+    shape = tree.n_nodes, found.sd.shape[1]
+    mean, spread, hidden = np.empty(shape), np.empty(shape), np.empty((2, *shape))
+    mean[tree.leaves], spread[tree.leaves], hidden[:, tree.leaves] = found.correction, found.sd, found.hidden
     inner = np.setdiff1d(np.arange(tree.n_nodes), tree.leaves)
     if inner.size:
-        spread[inner] = sd_of_means(plan, found, weights[inner])
-    return weights @ found.correction, spread
+        read, sd = plan.range.as_read(found.correction), sd_of_means(plan, found, weights[inner])
+        mean[inner], spread[inner], hidden[:, inner] = unclip_means(plan.range, read, sd, weights[inner])
+    return mean, spread, hidden
 
 
 def _statements(

@@ -31,6 +31,8 @@ Names = Mapping[str, Mapping[str, str]]
 """Of a column, what its codes are called."""
 CLEAR = 2.0
 """Standard deviations from 0 at which an estimate has a direction."""
+SLIGHT = 0.1
+"""What is hidden is no end of its own up to this part of the error."""
 EMPTY = 1e-9
 """A cell that the noise left with no share still counts so much: its parent needs an average."""
 
@@ -64,15 +66,33 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure and its standard deviation; None where it is not known."""
+    """A figure and its standard deviation; None where it is not known.
+
+    `below` and `above`: how much further than that the truth may be, where clipping hides it.
+    """
 
     value: float
     sd: float | None = None
+    below: float = 0.0
+    above: float = 0.0
 
     @property
     def is_clear(self) -> bool:
         """Whether its sign is known: not 0, and at least `CLEAR` standard deviations from it."""
         return self.value != 0 and self.sd is not None and abs(self.value) >= CLEAR * self.sd
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the truth is, as far as it is known: `CLEAR` standard deviations to each side, and what is hidden."""
+        reach = CLEAR * (self.sd or 0.0)
+        return self.value - reach - self.below, self.value + reach + self.above
+
+    @property
+    def error(self) -> float | None:
+        """How far either end is; None where that is not known, or more to one side by over a tenth."""
+        if self.sd is None or max(self.below, self.above) > SLIGHT * CLEAR * self.sd:
+            return None
+        return CLEAR * self.sd + max(self.below, self.above)
 
     @property
     def strength(self) -> float:

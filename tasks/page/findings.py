@@ -122,7 +122,7 @@ def draw(run: Run) -> Tree | None:
     ends = [end.node for end in _ends(drawn)]
     bars = [shown_estimate(run, node) for node in ends]
     for shown in [*bars, *(node.estimates[one] for node in ends for one in classes)]:
-        values += [shown.value - 2 * (shown.sd or 0.0), shown.value + 2 * (shown.sd or 0.0)]
+        values += shown.ends
     if run.model.figure == "share":
         values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
     cut = any(end.node.children for end in _ends(drawn))

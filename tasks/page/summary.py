@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
@@ -261,12 +261,18 @@ def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
         return say("average unclear", output=output, size=unit.estimate(estimate, with_unit=True))
     plain = Unit(unit.kind, unit.spread, unit.name)
     is_class = run.label == "class"
+    is_low = estimate.value > 0
+    size = (
+        estimate
+        if is_low
+        else replace(estimate, value=-estimate.value, below=estimate.above, above=estimate.below)
+    )
     return say(
         "average correction",
         errs="expects" if is_class else "predicts",
         output=output,
-        direction=say_direction(is_class, is_low=estimate.value > 0),
-        size=plain.estimate(Estimate(value=abs(estimate.value), sd=estimate.sd), with_unit=True),
+        direction=say_direction(is_class, is_low=is_low),
+        size=plain.estimate(size, with_unit=True),
     )
 
 

@@ -247,8 +247,11 @@ class Unit:
         if estimate is None:
             return "–"
         text = self.bare(estimate.value)
-        if estimate.sd is not None:
-            text += f" {self.error(estimate.sd)}"
+        if estimate.error is not None:
+            text += f" {self.error(estimate.error / 2)}"
+        elif estimate.sd is not None:
+            low, high = (self.bare(end) for end in estimate.ends)
+            text += f" ({low} to {high})"
         if not with_unit:
             return text
         return text + SUFFIXES[self.kind] if self.kind in SUFFIXES else self.with_name(text)

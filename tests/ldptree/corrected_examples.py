@@ -58,6 +58,7 @@ def corrected(
             share=rng.dirichlet(np.ones(shape[0])),
             correction=correction,
             sd=np.where(correction == 0.0, 0.0, rng.random(shape) * 0.2),
+            hidden=np.zeros((2, *shape)) if classes else rng.exponential(0.02, (2, *shape)),
             observed=correction + rng.normal(0.0, 0.1, shape),
             noise_sd=noise,
             discrepancy=correction,

@@ -16,7 +16,14 @@ from ldptree.families.correction_plan import (
     expected_drop,
     make_plan,
 )
-from ldptree.families.corrections import ROOTS, Corrections, ResidualEstimates, correct, sd_of_means
+from ldptree.families.corrections import (
+    ROOTS,
+    Corrections,
+    ResidualEstimates,
+    correct,
+    sd_of_means,
+    unclip_means,
+)
 from ldptree.inference.discrepancy import ALIKE, likely_discrepancies
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import number_mechanism_for
@@ -99,6 +106,7 @@ def test_the_line_names_the_clearest_correction_not_the_largest(classes):
         share=np.array([0.5, 0.5]),
         correction=correction[:, :m],
         sd=sd[:, :m],
+        hidden=np.zeros((2, 2, m)),
         observed=correction[:, :m],
         noise_sd=np.full((2, m), 1e-3),
         discrepancy=correction[:, :m],
@@ -150,7 +158,8 @@ def test_a_model_that_knows_its_doubt_is_drawn_to_the_reports_as_far_as_it_doubt
     own = plan.own_variance[:, 0]
     drawn = own / (own + seen.variance)
     # but for what undoing the clipping leaves unsure, the same in every cell
-    common = seen.mean - (found.correction - (1 - drawn[:, None]) * found.discrepancy)[:, 0] / drawn
+    read, believed = (plan.range.as_read(one[:, 0]) for one in (found.correction, found.discrepancy))
+    common = seen.mean - (read - (1 - drawn) * believed) / drawn
     np.testing.assert_allclose(common, common[0], atol=1e-9)
     assert np.abs(common[0]) < plan.common_sd
     # at least as unsure as where private people are known to be alike
@@ -245,29 +254,108 @@ def test_levels_and_oracle_are_the_quietest_of_the_choices(forest):
 
 
 def test_a_clipped_range_is_undone_on_average():
-    rng = np.random.default_rng(0)
-    errors = rng.standard_t(3, 100_000)
+    errors = np.random.default_rng(0).standard_t(3, 100_000)
     found = ResidualRange.of(errors)
-    for shift in (-0.3, 0.2):
-        clipped = np.clip(errors + shift, -found.half, found.half).mean()
-        assert (clipped - found.offset) / found.slope == pytest.approx(errors.mean() + shift, abs=0.03)
-        mean, variance, unsure = found.unclip(np.array([clipped]), np.array([1e-6]))
-        assert mean[0] == pytest.approx(errors.mean() + shift, abs=0.03)
-        assert variance[0] > 1e-6 / found.slope**2 * 0.99
-        assert unsure[0] < 0.03
-    for shift in (1.5, -2.0):  # beside R = 2 a large one, which slope and offset would make too small
-        clipped = float(np.mean(np.clip(errors + shift, -found.half, found.half)))
-        (mean,), _, (unsure,) = found.unclip(np.array([clipped]), np.array([1e-6]))
-        assert mean == pytest.approx(errors.mean() + shift, abs=0.05)
-        assert unsure > 0.1
-        half = np.where(np.arange(len(errors)) % 2, errors + 2 * shift, errors)
-        (mean,), _, (unsure,) = found.unclip(
-            np.array([np.mean(np.clip(half, -found.half, found.half))]), np.array([1e-6])
+
+    def read(residuals):
+        mean, variance = found.read(
+            np.array([np.clip(residuals, -found.half, found.half).mean()]), np.array([1e-6])
         )
-        assert abs(mean - half.mean()) < 2 * unsure
+        assert variance[0] == pytest.approx(1e-6 / found.slope**2)
+        return mean
+
+    for shift in (-0.3, 0.2):
+        assert read(errors + shift)[0] == pytest.approx(errors.mean() + shift, abs=0.03)
+        assert found.unclip(read(errors + shift))[0] == pytest.approx(errors.mean() + shift, abs=0.03)
+        assert 0 <= found.hidden(np.array([shift]))[0] < 0.03
+    for shift in (1.2, -1.5):  # beside R a large one, which slope and offset make too small
+        mean = found.unclip(read(errors + shift))
+        assert abs(read(errors + shift)[0]) < abs(mean[0])
+        assert mean[0] == pytest.approx(errors.mean() + shift, abs=0.05)
+        assert found.as_read(mean) == pytest.approx(read(errors + shift))
+        for part in (2, 3):
+            some = errors + np.where(np.arange(len(errors)) % part, 0.0, part * shift)
+            mean = found.unclip(read(some))
+            assert 0.2 < abs(mean[0]) < abs(some.mean()) + 0.01
+            assert abs(some.mean()) < abs(mean[0]) + found.hidden(mean)[0] + 0.1
+    assert (found.unclip(np.zeros(2)) == 0).all()
     assert ResidualRange.of(errors, 1e9).slope == 1.0
     with pytest.raises(ConfigError, match="set it"):
         ResidualRange.of(np.zeros(5))
+
+
+LAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "heavy": lambda rng, n: rng.standard_t(3, n) / 3**0.5,
+    "skew": lambda rng, n: rng.exponential(size=n) - 1.0,
+}
+SHIFTED = {
+    "nobody": ((0.0, 1.0), (0.0, 1.0)),
+    "a half, by a standard deviation and a half": ((0.0, 1.0), (1.5, 1.0)),
+    "all, by three": ((3.0, 1.0), (3.0, 1.0)),
+    "some, by four": ((0.0, 1.0), (4.0, 0.5)),
+}
+"""Of each of two cells: by how much its people are shifted, and which part of them."""
+
+
+@pytest.fixture(scope="module")
+def collections():
+    """Under each law, shift and noise 8 collections: ends, corrections and sds of two cells and their mean, and what is true."""
+    halves, weights = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1]), np.full((1, 2), 0.5)
+    found = []
+    for law, draw in LAWS.items():
+        for shifted, people in SHIFTED.items():
+            for noise, seed in ((noise, seed) for noise in (0.05, 0.3) for seed in range(8)):
+                rng = np.random.default_rng(seed)
+                errors = draw(rng, 1000)
+                plan = replace(
+                    plan_of(np.zeros((4, 1))),
+                    partition=halves,
+                    range=ResidualRange.of(errors),
+                    scale=2 * np.hypot(errors.std(), 1.0),
+                    doubt=np.full((2, 1), np.mean(errors**2) / 500),
+                    own_variance=np.zeros((2, 1)),
+                )
+                half = plan.range.half
+                clipped = [
+                    np.clip(draw(rng, 20_000) + by * (rng.random(20_000) < part), -half, half).mean()
+                    for by, part in people
+                ]
+                mean, variance = plan.range.read(clipped + rng.normal(0, noise, 2), np.full(2, noise**2))
+                made = correct(
+                    plan, [ResidualEstimates(mean=mean, variance=variance, mass=np.full(2, 100.0))]
+                )
+                read, sd = plan.range.as_read(made.correction), sd_of_means(plan, made, weights)
+                whole = unclip_means(plan.range, read, sd, weights)
+                value, sd, hidden = (
+                    np.concatenate([one, other], axis=-2)[..., 0]
+                    for one, other in zip((made.correction, made.sd, made.hidden), whole, strict=True)
+                )
+                ends = value - 2 * sd - hidden[0], value + 2 * sd + hidden[1]
+                truth = np.array([by * part for by, part in people])
+                found.append(((law, shifted, noise), ends, value, sd, np.append(truth, truth.mean())))
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+def test_ends_hold_what_is_true_of_cells_and_their_mean_whatever_clipping_hides(collections, noise):
+    """By noise alone a third would be told too surely where half of a cell's people are shifted."""
+    chosen = [one for one in collections if one[0][2] == noise]
+    held = np.array([(low <= truth) & (truth <= high) for _, (low, high), _, _, truth in chosen])
+    assert held[:, :2].mean() > 0.93
+    assert held[:, 2].mean() > 0.85
+    by_noise = np.array([np.abs(value - truth) <= 2 * sd for _, _, value, sd, truth in chosen])
+    assert by_noise.mean() < 0.75
+    for shifted in SHIFTED:
+        assert held[[one[0][1] == shifted for one in chosen]].mean() > 0.75, shifted
+
+
+def test_the_largest_difference_is_the_clearest_and_no_sign_is_told_wrong(collections):
+    of_all = [one for one in collections if one[0][1] == "all, by three"]
+    assert np.mean([np.abs(value) >= 2 * sd for _, _, value, sd, _ in of_all]) > 0.95
+    assert np.mean([np.abs(value[0] - truth[0]) for _, _, value, _, truth in of_all]) < 0.8
+    wrong = [(np.abs(v) >= 2 * sd) & (v * truth < 0) for _, _, v, sd, truth in collections]
+    assert not np.any(wrong)
 
 
 def test_totals_that_do_not_fit_are_refused(forest):
@@ -294,6 +382,7 @@ def test_evidence_counts_standard_deviations_of_the_reports_noise():
         share=np.ones(1),
         correction=one,
         sd=one,
+        hidden=np.zeros((2, 1, 1)),
         observed=one,
         noise_sd=one / 4,
         discrepancy=one,
@@ -310,6 +399,7 @@ def test_a_correction_of_nothing_never_says_that_the_model_is_wrong():
         share=np.ones(1),
         correction=zero,
         sd=zero,
+        hidden=np.zeros((2, 1, 1)),
         observed=one,
         noise_sd=one / 4,
         discrepancy=zero,
@@ -345,20 +435,20 @@ def plan_of(own: np.ndarray) -> CorrectionPlan:
     )
 
 
-def found_of(plan: CorrectionPlan, mean: tuple[float, ...] = (0.5, 0.7, 0.4, 0.9), unsure: float = 0.0):
-    """Corrections of two outputs, of which only the first has a discrepancy, and may have been clipped."""
-    noise, clipped = np.array([0.01, 0.02, 0.04, 0.01]), unsure * np.array([1.0, 2.0, 0.0, 1.0])
+def found_of(plan: CorrectionPlan, mean: tuple[float, ...] = (0.5, 0.7, 0.4, 0.9)):
+    """Corrections of two outputs, of which only the first has a discrepancy."""
+    noise = np.array([0.01, 0.02, 0.04, 0.01])
     seen = [
-        ResidualEstimates(mean=np.array(mean), variance=noise, mass=np.full(4, 100.0), unsure=clipped),
+        ResidualEstimates(mean=np.array(mean), variance=noise, mass=np.full(4, 100.0)),
         ResidualEstimates(mean=0.001 * np.array(mean), variance=noise, mass=np.full(4, 100.0)),
     ]
     return correct(plan, seen)
 
 
-@pytest.mark.parametrize(("own", "unsure"), [(0.0, 0.0), (0.03, 0.0), (0.03, 0.4)])
-def test_the_mean_over_one_cell_is_as_sure_as_its_correction(own, unsure):
+@pytest.mark.parametrize("own", [0.0, 0.03])
+def test_the_mean_over_one_cell_is_as_sure_as_its_correction(own):
     plan = plan_of(np.full((4, 2), own))
-    found = found_of(plan, unsure=unsure)
+    found = found_of(plan)
     assert found.priors[0].n_components > found.priors[1].n_components == 0
     assert sd_of_means(plan, found, np.eye(4)) == pytest.approx(found.sd, rel=1e-6)
 
@@ -384,14 +474,6 @@ def test_the_mean_over_several_cells_is_as_sure_as_the_dense_posterior_says(own)
             apart = weights @ (gain @ seen - found.correction[:, output])
             expected += share * (np.einsum("kl,lm,km->k", weights, left, weights) + apart**2)
         assert sd_of_means(plan, found, weights)[:, output] == pytest.approx(np.sqrt(expected), rel=1e-5)
-
-
-def test_what_clipping_hides_in_every_cell_no_mean_over_cells_averages_out():
-    plan = plan_of(np.full((4, 2), 0.03))
-    weights = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0.0, 0.0]])
-    sure, found = (sd_of_means(plan, found_of(plan, unsure=one), weights) for one in (0.0, 0.4))
-    assert found[:, 0] ** 2 - sure[:, 0] ** 2 == pytest.approx([0.4**2, 0.6**2])
-    assert found[:, 1] == pytest.approx(sure[:, 1])
 
 
 def test_a_mean_over_cells_that_lean_on_each_other_is_less_sure_than_if_they_did_not():

@@ -414,7 +414,12 @@ def test_the_picture_of_a_corrected_model_is_the_tree_of_corrections() -> None:
     assert tree.n_leaves > 3
     for cell, node in enumerate(tree.leaves):
         c, sd, share = found.correction[cell, 0], found.sd[cell, 0], found.share[cell]
-        expected = f"paid {c:+.3g} ± {2 * sd:.2g}" if c or sd else "paid: no correction"
+        below, above = found.hidden[:, cell, 0]
+        if max(below, above) <= 0.2 * sd:
+            within = f"± {2 * sd + max(below, above):.2g}"
+        else:
+            within = f"({c - 2 * sd - below:+.3g} to {c + 2 * sd + above:+.3g})"
+        expected = f"paid {c:+.3g} {within}" if c or sd else "paid: no correction"
         assert shown[int(node)] == f"{expected}\\n{share:.1%} of people"
     assert "± 2 standard deviations; its public model of 7 trees" in model.to_dot().splitlines()[0]
     assert "± 2 standard deviations." in model._repr_html_()

@@ -104,20 +104,31 @@ def noise_luck(run: Run) -> Figures:
     return -cost, -high, -low
 
 
+def within(value: float, sd: float, below: float, above: float) -> tuple[float, ...]:
+    """A figure and its error; or its ends, where more is hidden to one side than a tenth of that."""
+    if max(below, above) <= 0.2 * sd:
+        return value, 2 * sd + max(below, above)
+    return value, value - 2 * sd - below, value + 2 * sd + above
+
+
 def average(run: Run) -> Figures:
     """The mean correction over private people; its error is that of `describe`, which is tested beside the model."""
     corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
     means = corrections.share @ corrections.correction
     root = run.facts["description"]["tree"]["estimates"]
     at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
-    return scale * abs(float(means[at])), scale * 2 * root[at]["sd"]
+    sign, one = math.copysign(1.0, means[at]), root[at]
+    sides = (one["below"], one["above"])[:: int(sign)]
+    return within(*(scale * figure for figure in (sign * float(means[at]), one["sd"], *sides)))
 
 
 def signed_average(run: Run) -> Figures:
-    value, error = average(run)
     root = run.facts["description"]["tree"]["estimates"]
     at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
-    return math.copysign(value or 0.0, root[at]["value"]), error
+    value, *rest = average(run)
+    if root[at]["value"] >= 0:
+        return value, *rest
+    return (-(value or 0.0), *rest) if len(rest) == 1 else (-value, *(-(end or 0.0) for end in rest[::-1]))
 
 
 def clear_kinds(run: Run) -> Figures:

@@ -10,7 +10,7 @@ from chain import RoundsChain
 
 from page_truth.agreement import Figures, compare, numbers
 from page_truth.artifacts import Run
-from page_truth.figures import better_draws, chief, found_from, is_class, n_private
+from page_truth.figures import better_draws, chief, found_from, is_class, n_private, within
 from page_truth.reading import Element
 
 
@@ -130,14 +130,13 @@ def check_bins(run: Run, rows: list[list[str]]) -> list[str]:
     return faults
 
 
-def estimates_of(run: Run, cell: int) -> list[tuple[float, float]]:
+def estimates_of(run: Run, cell: int) -> list[tuple[float, ...]]:
     """What the released model believes of a cell, and how surely: shares in percent, corrections in points."""
     model = run.model
     if hasattr(model, "corrections"):
         found, scale = model.corrections, 100.0 if model.classes else 1.0
-        return [
-            (scale * v, scale * 2 * s) for v, s in zip(found.correction[cell], found.sd[cell], strict=True)
-        ]
+        rows = zip(found.correction[cell], found.sd[cell], *found.hidden[:, cell], strict=True)
+        return [within(*(scale * figure for figure in row)) for row in rows]
     node = int(model.partition.leaves[cell])
     if run.facts["label"] == "class":
         values = model.probability[node][1:] if len(model.classes) == 2 else model.probability[node]

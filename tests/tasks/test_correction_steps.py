@@ -546,7 +546,7 @@ def test_each_score_is_that_of_the_model_it_names(scored):
     people = np.bincount(cells, minlength=asked.n_cells)
     assert people.min() > 0
     exact = ResidualEstimates(
-        mean=np.bincount(cells, weights=errors, minlength=asked.n_cells) / people,
+        mean=plan.range.as_read(np.bincount(cells, weights=errors, minlength=asked.n_cells) / people),
         variance=errors.var() / people,
         mass=people.astype(float),
     )

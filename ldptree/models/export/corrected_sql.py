@@ -86,16 +86,20 @@ def _trees(model: CorrectedModel) -> str:
 
 
 def _parts(model: CorrectedModel, public: list[str], half: float) -> Columns:
-    """`CorrectedModel.predict_parts`: both parts of the outputs, the doubt, and `half` times that."""
+    """`CorrectedModel.predict_parts`: both parts of the outputs, the doubt, and how far below and above the ends of the interval
+    are: `half` times the doubt, and what is hidden.
+    """
     found = model.corrections
     columns: Columns = []
     for m, output in enumerate(public):
-        default, sd = literal(float(model.default[m])), np.append(found.sd[:, m], found.sd[:, m].max())
+        default = literal(float(model.default[m]))
+        sd, below, above = (np.append(each[:, m], each[:, m].max()) for each in (found.sd, *found.hidden))
         columns += [
             (nth("public", m), f"CASE WHEN {quote(CELL)} IS NULL THEN {default} ELSE {output} END"),
             (nth("correction", m), _pick(np.append(found.correction[:, m], 0.0))),
             (nth("sd", m), _pick(sd)),
-            (nth("half", m), _pick(half * sd)),
+            (nth("below", m), _pick(half * sd + below)),
+            (nth("above", m), _pick(half * sd + above)),
         ]
     return columns
 
@@ -113,12 +117,12 @@ def _cut(n_outputs: int) -> Columns:
     """Both parts' outputs and the interval's ends, cut to a share's range."""
     columns: Columns = []
     for m in range(n_outputs):
-        corrected, half = quote(nth("corrected", m)), quote(nth("half", m))
+        corrected, below, above = (quote(nth(name, m)) for name in ("corrected", "below", "above"))
         ends = {
             "cut public": quote(nth("public", m)),
             "cut corrected": corrected,
-            "low": f"{corrected} - {half}",
-            "high": f"{corrected} + {half}",
+            "low": f"{corrected} - {below}",
+            "high": f"{corrected} + {above}",
         }
         columns += [(nth(name, m), f"greatest(least({end}, 1e0), 0e0)") for name, end in ends.items()]
     return columns
@@ -140,11 +144,11 @@ def _shares(n_outputs: int, n_classes: int) -> Columns:
 
 def _of_numbers() -> Columns:
     """The columns that are handed out where the label is a number."""
-    corrected, half = quote(nth("corrected", 0)), quote(nth("half", 0))
+    corrected, below, above = (quote(nth(name, 0)) for name in ("corrected", "below", "above"))
     return [
         ("prediction", corrected),
-        ("lower", f"{corrected} - {half}"),
-        ("upper", f"{corrected} + {half}"),
+        ("lower", f"{corrected} - {below}"),
+        ("upper", f"{corrected} + {above}"),
         ("public_prediction", quote(nth("public", 0))),
         ("correction", quote(nth("correction", 0))),
         ("correction_sd", quote(nth("sd", 0))),
