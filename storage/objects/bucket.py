@@ -33,7 +33,7 @@ from obstore.exceptions import (
 from ldptree.errors import ConfigError
 from storage.objects.lasting import fsync
 from storage.objects.object_store import NOTHING, Entry, NotReached, ObjectStore, T, Write
-from storage.objects.reasons import reason_of
+from storage.objects.reasons import TOO_MANY, reason_of
 from storage.objects.two_sides import SIDES, Side, TwoSides
 from storage.objects.variables import (
     KEYS,
@@ -49,8 +49,10 @@ from storage.objects.variables import (
 WRITER = "ldptreewriter"
 """The attribute of an object that says who put it. Azure takes no hyphen in a name, and proxies pass no underscore on."""
 BLOCK = 1 << 23
-CONFLICTS, CONFLICT_SECONDS = 20, 0.1
-"""Times that an object is put of which the server says that another is written now, while none stands."""
+ATTEMPTS, PAUSE, LONGEST_PAUSE = 20, 0.1, 2.0
+"""Times that an object is put of which the server says "not now": another write of it goes on, while none stands, or it has been
+written too often (Google takes one write of an object a second). The seconds between are doubled up to the longest.
+"""
 AT_ONCE = 16
 """Requests that wait for their answers at the same time."""
 CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
@@ -225,8 +227,8 @@ class BucketObjects:
 
     def put(self, name: str, data: bytes) -> None:
         """Put an object, in place of one of this name if there is one."""
-        with self._faults_of(name):
-            obstore.put(self._bucket, name, memoryview(data), use_multipart=False)
+        if not self._put_if(name, data, "overwrite"):
+            raise NotReached(errno.EIO, "another may not be put in its place", self.where(name))
 
     def change(self, name: str, make: Callable[[bytes | None], bytes]) -> None:
         """Put what `make` makes of an object, unless another was faster: then of what that one left."""
@@ -318,9 +320,10 @@ class BucketObjects:
 
     def _put_if(self, name: str, data: bytes, mode: Any) -> bool:
         """Put an object on a condition; False where it does not hold. Raises OSError where nobody can say."""
-        writer = secrets.token_hex(16)
+        writer, refused = secrets.token_hex(16), "another write of it goes on and on"
         with self._faults_of(name):
-            for _ in range(CONFLICTS):
+            for attempt in range(ATTEMPTS):
+                time.sleep(min(PAUSE * 2**attempt, LONGEST_PAUSE) if attempt else 0.0)
                 try:
                     obstore.put(
                         self._bucket,
@@ -334,16 +337,17 @@ class BucketObjects:
                     found = self._writer_of(name)
                     if found is not None or mode != "create":
                         return found == writer
-                    time.sleep(CONFLICT_SECONDS)
                 except (PermissionDeniedError, UnauthenticatedError):
                     raise
-                except BaseError:
+                except BaseError as fault:
                     if self._writer_of(name) == writer:  # only the answer was lost
                         return True
-                    raise
+                    if (reason := reason_of(fault, self._where)) != TOO_MANY:
+                        raise
+                    refused = reason
                 else:
                     return True
-        raise NotReached(errno.EIO, "another write of it goes on and on", self.where(name))
+        raise NotReached(errno.EIO, refused, self.where(name))
 
     def _writer_of(self, name: str) -> str | None:
         """Who put the object that stands, "" where it does not say; None where there is none."""

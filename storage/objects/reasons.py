@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage.objects.variables import PREFIXES, scheme_of
 
+TOO_MANY = "the server has too many requests"
 REASONS = {
     "<Code>NoSuchBucket<": "there is no such bucket",
     "<Code>ContainerNotFound<": "there is no such container",
@@ -22,7 +23,8 @@ REASONS = {
     "<Code>AuthorizationHeaderMalformed<": "the bucket is in another region than AWS_REGION says",
     "<Code>Authorization": "no right to it, or the key is not that of this account",
     "<Code>PermanentRedirect<": "the bucket is in another region than AWS_REGION says",
-    "<Code>SlowDown<": "the server has too many requests",
+    "<Code>SlowDown<": TOO_MANY,
+    "429 Too Many Requests": TOO_MANY,
     "source: BadScheme": "an address of http needs {prefix}ALLOW_HTTP=true",
     "<Code>NotImplemented<": "the server does not know this request, which may be a conditional put",
     "http://169.254.169.254/": "there are no credentials",

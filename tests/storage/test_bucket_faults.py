@@ -64,7 +64,7 @@ def test_a_put_that_was_done_is_known_to_be_whatever_the_answer(
     def of_puts(method, _path):
         return next(left, "") if method == "PUT" else ""
 
-    monkeypatch.setattr("storage.objects.bucket.CONFLICT_SECONDS", 0.0)
+    monkeypatch.setattr("storage.objects.bucket.PAUSE", 0.0)
     with proxy(server.port, of_puts) as between:
         objects = server.objects(bucket, tmp_path, port=between.server_port)
         is_done = fault in ("lost", "late", "hanging") or often == "once"
@@ -79,6 +79,22 @@ def test_a_put_that_was_done_is_known_to_be_whatever_the_answer(
     plain = server.objects(bucket, tmp_path)
     assert (plain.size("a/b") == 4) == is_done
     assert not is_done or not plain.create("a/b", b"another's")
+
+
+@pytest.mark.parametrize("verb", ["create", "put"])
+def test_an_object_that_was_written_too_often_is_written_later(server, bucket, tmp_path, monkeypatch, verb):
+    """Google takes one write of an object a second, and obstore is less patient."""
+    left = iter([(429, "SlowDown")] * 10)
+    monkeypatch.setattr("storage.objects.bucket.PAUSE", 0.0)
+
+    def refusal(method, *_):
+        return next(left, None) if method == "PUT" else None
+
+    with proxy(server.port, refusal=refusal) as between:
+        objects = server.objects(bucket, tmp_path, port=between.server_port)
+        getattr(objects, verb)("a/b", b"mine")
+        assert objects.get("a/b") == b"mine"
+    assert list(left) == []
 
 
 @pytest.mark.parametrize("often", ["once", "always"])
