@@ -14,6 +14,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -28,17 +29,19 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 """Those of every Azurite, as it documents them."""
 
 
+@cache
 def _azurite():
-    """The program, installed once; the test is skipped where it cannot be."""
+    """The program, installed once; None where it cannot be."""
     folder = Path(sys.prefix) / f"azurite-{AZURITE}"
     if not folder.exists():
         if shutil.which("npm") is None or shutil.which("node") is None:
-            pytest.skip("Azurite needs node and npm, which are not here")
+            return None
         with tempfile.TemporaryDirectory(dir=sys.prefix) as aside:
             words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
-            words += ["--prefix", f"{aside}/done", f"azurite@{AZURITE}"]
+            words += ["--fetch-retries=1", "--fetch-timeout=20000", "--prefix", f"{aside}/done"]
+            words += [f"azurite@{AZURITE}"]
             if subprocess.run(words, capture_output=True, check=False).returncode != 0:
-                pytest.skip("npm cannot install Azurite here")
+                return None
             with suppress(OSError):  # another test has just done so
                 Path(aside, "done").rename(folder)
     return folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
@@ -46,7 +49,9 @@ def _azurite():
 
 @contextmanager
 def az_server():
-    """The port of a server with nothing in it."""
+    """The port of a server with nothing in it. The test is skipped where Azurite cannot be installed."""
+    if _azurite() is None:
+        pytest.skip("Azurite is not here, and needs node and npm to be installed")
     words = [
         "--inMemoryPersistence",
         "--blobPort",

@@ -38,8 +38,9 @@ from storage.objects.two_sides import SIDES, Side, TwoSides
 from storage.objects.variables import (
     KEYS,
     VARIABLES,
-    allows_http,
+    bucket_options,
     check_variables,
+    client_options,
     keys_of,
     options_of,
     scheme_of,
@@ -139,9 +140,9 @@ def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: 
     retries = RETRIES | ({"retry_timeout": FIRST_ANSWER * 1.5} if is_first else {})
     scheme = scheme_of(address)
     check_variables(scheme)
-    client = CLIENT | hurry | {"allow_http": allows_http(scheme, options)}
+    client = CLIENT | client_options(scheme, options) | hurry
     more: dict[str, Any] = {"client_options": client, "retry_config": retries}
-    rest = {name: value for name, value in options.items() if not name.endswith("_allow_http")}
+    rest = bucket_options(scheme, options)
     if keys := keys_of(options):
         more["credential_provider"] = lambda: keys
         rest = {name: value for name, value in rest.items() if name not in KEYS}

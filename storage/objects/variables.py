@@ -31,7 +31,24 @@ CREDENTIALS = {
 """One of the variables that say who somebody is, and all of them."""
 KEYS_OF_S3 = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _SERVER = re.compile(r".*_(ENDPOINT|ENDPOINT_URL|BASE_URL)")
-_YES = ("true", "1", "yes", "on")
+OF_CLIENT = (
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "http1_only",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+    "randomize_addresses",
+    "read_timeout",
+    "root_certificate",
+    "timeout",
+    "user_agent",
+)
+"""Variables, without their prefix, that obstore knows of an HTTP client."""
 KEYS = {
     "aws_access_key_id": "access_key_id",
     "aws_secret_access_key": "secret_access_key",
@@ -85,10 +102,17 @@ def check_variables(scheme: str) -> None:
             raise ConfigError(f"{one}: is set without {other}. Set both.")
 
 
-def allows_http(scheme: str, options: Mapping[str, str]) -> bool:
-    """Whether a server may be spoken to without TLS: obstore itself looks at the variable only where it has no client options."""
-    name = f"{PREFIXES[scheme]}ALLOW_HTTP"
-    return options.get(name.lower(), os.environ.get(name, "")).lower() in _YES
+def client_options(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
+    """What is said of the client, as GOOGLE_PROXY_URL: obstore looks at these variables only where it is given none itself."""
+    names = {option: PREFIXES[scheme].lower() + option for option in OF_CLIENT}
+    found = {option: options.get(name, os.environ.get(name.upper())) for option, name in names.items()}
+    return {option: value for option, value in found.items() if value is not None}
+
+
+def bucket_options(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Those of `options` that are not of the client."""
+    of_client = {PREFIXES[scheme].lower() + option for option in OF_CLIENT}
+    return {name: value for name, value in options.items() if name not in of_client}
 
 
 def keys_of(options: Mapping[str, str]) -> dict[str, Any]:

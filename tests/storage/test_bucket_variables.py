@@ -152,6 +152,19 @@ def test_a_variable_that_is_wrong_is_named(say, tmp_path, scheme, variables, sai
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize("side", ["", "LDPTREE_HOLDERS_"])
+def test_a_variable_of_the_client_counts_for_all_or_for_one_side(say, side):
+    """A proxy that is not there: nothing behind it is reached."""
+    two = "holders=gs://holders-side/work,curator=gs://curator-side/work"
+    with serve("gs") as server:
+        for name in ("holders-side", "curator-side"):
+            server.make_bucket(name)
+        say(server.variables() | {f"{side}GOOGLE_TIMEOUT": "30s"})
+        open_objects(two if side else "gs://curator-side/work")
+        say({f"{side}GOOGLE_PROXY_URL": "http://127.0.0.1:1"})
+        assert "cannot be reached" in refusal_of(two if side else "gs://curator-side/work")
+
+
 def test_an_account_without_a_login_is_that_of_an_emulator(say, tmp_path):
     """Google's clients say so with `disable_oauth`."""
     with serve("gs") as server:
