@@ -214,9 +214,9 @@ def predict(
         typer.Option(
             "--out",
             help="Parquet (.parquet) or CSV (.csv) to write, a row a row: the class and its probabilities, or the number and, of "
-            "one tree, the interval of its cell's mean (90 %; it may hold less often where private people differ from public "
-            "ones, see docs/measured/lpdt.md). Of a corrected model the interval is that of the correction: the public "
-            "model's own error within a cell is not in it; what that model says alone stands beside it.",
+            "one tree, mean_lower and mean_upper: the interval of its cell's mean, no label of a row (90 %; it may hold less "
+            "often where private people differ from public ones, see docs/measured/lpdt.md). Of a corrected model it is that of "
+            "the correction: the public model's own error within a cell is not in it; what that one says alone is beside it.",
         ),
     ],
 ) -> None:

@@ -274,11 +274,11 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
         rows = self._read_rows(X)
         return self.model_.predict(rows)
 
-    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Low and high ends, float64 [n] each, that hold the corrected prediction with probability `level`.
+    def mean_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Low and high ends, float64 [n] each, of the mean of the labels of each row's cell with probability `level`.
 
-        The interval covers the correction's uncertainty only, not how the public model's error varies within a cell: the mean
-        label of people like the row lies outside more often.
+        They are no prediction intervals: one row's label, and the mean of people just like it, lie outside more often. Errors on
+        public rows could not widen them to such, as private people's errors need not be alike.
         """
         rows = self._read_rows(X)
         low, high = self.model_.interval(rows, level)

@@ -121,7 +121,7 @@ class LPDTRegressor(Noisy, RegressorMixin, TreeEstimator):  # type: ignore[misc]
         values: Floats = self.model_.predict(rows)
         return values
 
-    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
+    def mean_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:
         """Ends of what is believed of the mean label in each row's cell with probability `level`, each float64 [n].
 
         They are no guarantee. Where private people differ from public ones, all of them or in part of the features' space, those

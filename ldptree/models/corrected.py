@@ -236,8 +236,8 @@ class CorrectedModel(Model):
             low, high = parts.interval(LEVEL)
             columns = {
                 "prediction": parts.corrected,
-                "lower": low,
-                "upper": high,
+                "mean_lower": low,
+                "mean_upper": high,
                 "public prediction": parts.public,
             }
             return [(name, values[:, 0]) for name, values in columns.items()]
@@ -268,8 +268,11 @@ class CorrectedModel(Model):
         """The tree of corrections as a picture: what is added to the public model, +- 2 standard deviations."""
         from ldptree.models.export.svg import to_svg
 
+        ends = "; ends in brackets hold what clipping may hide, too" if self.corrections.hidden.any() else ""
         return to_svg(
-            self, self._described_cells(), "Added to the public model’s answer, ± 2 standard deviations."
+            self,
+            self._described_cells(),
+            f"Added to the public model’s answer, ± 2 standard deviations{ends}.",
         )
 
     def _described_cells(self) -> list[str]:

@@ -219,7 +219,7 @@ class NumberLabel:
     def named_answers(self, model: TreeModel[Any]) -> list[tuple[str, NDArray[Any]]]:
         """[nodes] the number that each node predicts, and the ends of its interval."""
         low, high = self.interval(model, LEVEL)
-        return [("prediction", model.estimate[:, 0]), ("lower", low[:, 0]), ("upper", high[:, 0])]
+        return [("prediction", model.estimate[:, 0]), ("mean_lower", low[:, 0]), ("mean_upper", high[:, 0])]
 
 
 Label_co = TypeVar("Label_co", bound=ClassLabel | NumberLabel, covariant=True)
@@ -405,7 +405,7 @@ class TreeModel(Model, Generic[Label_co]):
         """Ends of what is believed of the estimates with probability `level`, each [nodes, M], not cut to any range.
 
         They speak of a cell's mean, given the tree, not of one person's label; infinite where there is no evidence. How often
-        they hold depends on the settings (`LPCTClassifier.margin_interval`, `LPDTRegressor.predict_interval`).
+        they hold depends on the settings (`LPCTClassifier.margin_interval`, `LPDTRegressor.mean_interval`).
 
         Raises:
             ConfigError: `level` is not between 0 and 1.

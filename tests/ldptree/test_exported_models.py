@@ -49,7 +49,7 @@ def expected_of_tree(model: Model, raw: np.ndarray) -> dict:
     """The columns of a tree of classes or of numbers, as the model says them."""
     nodes, (low, high) = model.nodes(raw), model.interval(LEVEL)
     if not hasattr(model, "classes") or not len(model.classes):
-        ends = {"lower": low[nodes, 0], "upper": high[nodes, 0]}
+        ends = {"mean_lower": low[nodes, 0], "mean_upper": high[nodes, 0]}
         return {"prediction": model.predict(raw)} | ends
     found = {"prediction": np.array([model.classes[k] for k in model.predict(raw)])}
     for k, name in enumerate(model.classes):
@@ -63,7 +63,7 @@ def expected_of_correction(model: Model, raw: np.ndarray) -> dict:
     said, (low, high) = model.predict_parts(raw), model.interval(raw, LEVEL)
     if not model.classes:
         columns = [said.corrected, low, high, said.public, said.correction, said.sd]
-        names = ("prediction", "lower", "upper", "public_prediction", "correction", "correction_sd")
+        names = ("prediction", "mean_lower", "mean_upper", "public_prediction", "correction", "correction_sd")
         return {name: values[:, 0] for name, values in zip(names, columns, strict=True)}
     found = {}
     named = model.classes[1:] if len(model.classes) == 2 else model.classes
@@ -422,7 +422,10 @@ def test_the_picture_of_a_corrected_model_is_the_tree_of_corrections() -> None:
         expected = f"paid {c:+.3g} {within}" if c or sd else "paid: no correction"
         assert shown[int(node)] == f"{expected}\\n{share:.1%} of people"
     assert "± 2 standard deviations; its public model of 7 trees" in model.to_dot().splitlines()[0]
-    assert "± 2 standard deviations." in model._repr_html_()
+    assert (
+        "± 2 standard deviations; ends in brackets hold what clipping may hide, too." in model._repr_html_()
+    )
+    assert "± 2 standard deviations." in random_corrected("two classes, one share", 8)._repr_html_()
     one = random_corrected("number", 8, n_trees=1)
     assert "public model of 1 tree is not drawn" in one.to_dot().splitlines()[0]
     assert "a public model of 1 tree, corrected" in one.to_sql().splitlines()[0]

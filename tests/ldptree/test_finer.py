@@ -49,7 +49,7 @@ def test_intervals_hold_a_difference_that_is_not_found():
         X, y, expected, public = shifted(seed, n=2000, n_public=1000)
         one = LPDTRegressor(0.5, random_state=seed).fit(X, y, public)
         assert one.model_.mean_discrepancy_sd > 0.3
-        low, high = one.predict_interval(X[~public], 0.9)
+        low, high = one.mean_interval(X[~public], 0.9)
         inside.append(((low <= expected[~public]) & (expected[~public] <= high)).mean())
     assert np.mean(inside) > 0.75
 

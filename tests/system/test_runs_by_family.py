@@ -65,7 +65,7 @@ FAMILIES = {
         ("mse", "constant", -1),
         {"public_only", "no_noise", "constant", "public_tree", "public_forest", "non_private"},
         {"model.rho=0.4": "partition", "model.label_range=[0, 100]": "scale", "model.lam=0.5": "prune"},
-        {name: name for name in ("prediction", "lower", "upper")},
+        {name: name for name in ("prediction", "mean_lower", "mean_upper")},
         ("from scaled: ", '"rho": 0.5', "with numeric = true"),
     ),
     "correction": Family(

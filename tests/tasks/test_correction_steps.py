@@ -620,7 +620,7 @@ def test_a_file_is_scored_by_both_parts(scored, tmp_path):
     else:
         np.testing.assert_array_equal(out["prediction"].to_numpy(), model.predict(raw))
         np.testing.assert_array_equal(out["public prediction"].to_numpy(), model.public_answers(raw)[:, 0])
-        assert (out["lower"] <= out["prediction"]).all()
+        assert (out["mean_lower"] <= out["prediction"]).all()
 
 
 def test_the_page_tells_of_every_cell_and_of_no_person(scored):

@@ -366,12 +366,12 @@ def test_a_file_is_scored_with_numbers_and_their_intervals(base, tmp_path):
     )
     said = pq.read_table(tmp_path / "out.parquet")
     assert n == rows.num_rows == said.num_rows
-    assert said.schema.names == ["prediction", "lower", "upper"]
+    assert said.schema.names == ["prediction", "mean_lower", "mean_upper"]
     raw = tables.raw_matrix(rows, model.encoding)
     np.testing.assert_array_equal(said.column("prediction").to_numpy(), model.predict(raw))
     low, high = (end[model.nodes(raw), 0] for end in model.interval(0.9))
-    np.testing.assert_array_equal(said.column("lower").to_numpy(), low)
-    np.testing.assert_array_equal(said.column("upper").to_numpy(), high)
+    np.testing.assert_array_equal(said.column("mean_lower").to_numpy(), low)
+    np.testing.assert_array_equal(said.column("mean_upper").to_numpy(), high)
     changed = rows.set_column(0, "miles", pa.array(["far"] * rows.num_rows))
     pq.write_table(changed, tmp_path / "rows.parquet")
     with pytest.raises(DataError, match="another type"):

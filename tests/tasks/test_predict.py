@@ -231,7 +231,7 @@ def test_both_parts_of_a_corrected_model_are_written(mended, tmp_path):
     found = {name: np.array(table.column(name).to_pylist()) for name in table.column_names}
     if not model.classes:
         low, high = model.interval(raw, LEVEL)
-        assert table.column_names == ["prediction", "lower", "upper", "public prediction"]
+        assert table.column_names == ["prediction", "mean_lower", "mean_upper", "public prediction"]
         for name, values in zip(found, (said.corrected, low, high, said.public), strict=True):
             np.testing.assert_array_equal(found[name], values[:, 0])
         assert np.abs(said.correction).max() > 0.5

@@ -42,7 +42,7 @@ TOLERANCE = 1e-12
 def to_sql(model: CorrectedModel, table: str = "data", level: float = 0.9) -> str:
     """A SELECT over `table` that returns its columns and both parts of the model's answer to each row.
 
-    Added columns, of numbers: `prediction`, `lower` and `upper` (as `CorrectedModel.interval`: of the correction with
+    Added columns, of numbers: `prediction`, `mean_lower` and `mean_upper` (as `CorrectedModel.interval`: of the correction with
     probability `level`, without the public model's own error within a cell), `public_prediction`, `correction` and
     `correction_sd`. Of classes: `prediction`, for each class `probability_CLASS`, `lower_CLASS` and `upper_CLASS` (likewise, of
     its share before over two shares are made to add up to 1), `public_prediction` and `public_probability_CLASS`; and
@@ -147,8 +147,8 @@ def _of_numbers() -> Columns:
     corrected, below, above = (quote(nth(name, 0)) for name in ("corrected", "below", "above"))
     return [
         ("prediction", corrected),
-        ("lower", f"{corrected} - {below}"),
-        ("upper", f"{corrected} + {above}"),
+        ("mean_lower", f"{corrected} - {below}"),
+        ("mean_upper", f"{corrected} + {above}"),
         ("public_prediction", quote(nth("public", 0))),
         ("correction", quote(nth("correction", 0))),
         ("correction_sd", quote(nth("sd", 0))),

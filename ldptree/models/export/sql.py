@@ -54,8 +54,8 @@ def to_sql(model: AnyTree, table: str = "data", level: float = 0.9) -> str:
 
     Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
     `upper_CLASS`, the ends of what is believed of its share in the cell with probability `level`. Of numbers: `prediction`, and
-    `lower` and `upper`, those of what is believed of the cell's mean. How often such intervals hold is stated by
-    `LPCTClassifier.margin_interval` and `LPDTRegressor.predict_interval`. A row without a cell
+    `mean_lower` and `mean_upper`, those of what is believed of the cell's mean: single labels lie outside more often. How often
+    such intervals hold is stated by `LPCTClassifier.margin_interval` and `LPDTRegressor.mean_interval`. A row without a cell
     gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
     "drop" a number outside the public range. NULL and NaN are missing. The table may have further columns of
     any name; one that is named like an added column stands before it, under the same name.
@@ -204,7 +204,7 @@ def _answers(model: AnyTree, level: float) -> Iterable[tuple[str, list[str]]]:
     nodes = np.append(model.partition.leaves, 0)
     low, high = model.interval(level)
     if not model.classes:
-        for added, numbers in (("prediction", model.estimate), ("lower", low), ("upper", high)):
+        for added, numbers in (("prediction", model.estimate), ("mean_lower", low), ("mean_upper", high)):
             yield added, [literal(float(v)) for v in numbers[nodes, 0]]
         return
     labels = labels_of(model.classes)

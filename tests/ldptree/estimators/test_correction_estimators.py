@@ -48,7 +48,7 @@ def test_a_number_is_mended_whatever_the_base(base):
     assert np.mean((fitted.predict(X) - y) ** 2) < 0.85 * alone
     assert fitted.says_ == fitted.corrections_.says
     assert "wrong on private people" in fitted.says_
-    low, high = fitted.predict_interval(X)
+    low, high = fitted.mean_interval(X)
     assert ((low <= fitted.predict(X)) & (fitted.predict(X) <= high)).all()
 
 

@@ -295,16 +295,16 @@ def test_private_rows_change_nothing_but_the_totals(name):
 def test_predictions_and_intervals_stay_where_they_belong(name):
     X, _, _ = CASES[name].rows(2)
     found = fitted(name)
-    if not hasattr(found, "predict_interval"):
+    if not hasattr(found, "mean_interval"):
         return
-    low, high = found.predict_interval(X)
-    lower, higher = found.predict_interval(X, level=0.99)
+    low, high = found.mean_interval(X)
+    lower, higher = found.mean_interval(X, level=0.99)
     middle = found.predict(X)
     assert ((lower <= low) & (low <= middle) & (middle <= high) & (high <= higher)).all()
     assert ((higher - lower) > (high - low)).any()
     for wrong in (1.5, "a", None):
         with pytest.raises(ConfigError, match="between 0 and 1"):
-            found.predict_interval(X, level=wrong)
+            found.mean_interval(X, level=wrong)
 
 
 # messages
