@@ -76,7 +76,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="21", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="22", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,

@@ -81,6 +81,7 @@ SAYS = {
     # captions
     "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
     "spread": "Below our mark: 90{narrow}% of {draws} of the noise, {low} to {high}.",
+    "no strip": "Another ε is not drawn: everybody would be asked anew. “ldptree plan” forecasts it.",
     "strip": "Each dot is one draw of the noise.{better}",
     "strip surely": "From ε = {least} up, every draw beats {reference}.",
     "strip never": "At none does every draw beat {reference}.",

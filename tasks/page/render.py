@@ -134,6 +134,8 @@ def _learned(run: Run) -> dict[str, Any]:
         "name": lambda score: summary.name_score(run, score),
         "score_unit": unit,
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
+        # A tree of groups has more words than another: what goes for its columns is folded.
+        "has_groups": summary.has_groups(run),
         "curves": [charts.draw_curve(curve) for curve in run.model.curves],
         "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
         "facts": facts,
@@ -232,11 +234,10 @@ def _true_answer(run: Run, example: Example) -> Sentence:
 def _scores(run: Run) -> dict[str, Any]:
     assert run.scores is not None
     scores, ours = run.scores, run.scores.ours
-    unit = units.score_unit(run)
     ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
     near = [score for score in (summary.find_reference(run), scores.find("non_private")) if score]
     mini = [end for score in (ours, *near) for end in (score.interval.low, score.interval.high)]
-    spread, axis, small = ours.spread, Axis.of(ends), Axis.of(mini)
+    axis, small = Axis.of(ends), Axis.of(mini)
     reference, limit = summary.find_reference(run), scores.find("non_private")
     named = [
         (reference, "before", "pub"),
@@ -259,15 +260,18 @@ def _scores(run: Run) -> dict[str, Any]:
             n=summary.say_rows(run, scores.n),
             better="" if run.label == "class" else "Lower is better.",
         ),
-        "spread": None
-        if spread is None
-        else say(
-            "spread",
-            draws=units.plural(scores.redraws, "draw", "draws"),
-            low=unit.bare(spread.low),
-            high=unit.bare(spread.high),
-        ),
+        "scores_note": _note_scores(run),
     }
+
+
+def _note_scores(run: Run) -> Sentence | None:
+    """How far redraws of the noise spread; or why there are none."""
+    assert run.scores is not None
+    spread, unit = run.scores.ours.spread, units.score_unit(run)
+    if spread is None:
+        return say("no strip") if run.privacy.features else None
+    draws = units.plural(run.scores.redraws, "draw", "draws")
+    return say("spread", draws=draws, low=unit.bare(spread.low), high=unit.bare(spread.high))
 
 
 def _without(run: Run) -> str:

@@ -93,6 +93,7 @@ WORDS_ONLY = frozenset(
         "failed",
         "strip",
         "strip never",
+        "no strip",
         "strip note",
         "strengths",
         "public as good",

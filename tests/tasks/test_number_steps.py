@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import Chain, fares, fares_config, scores_of
+from page_truth.reading import read
 
 from ldptree.baselines import select_baselines
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
@@ -22,6 +23,7 @@ from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_evidence, read_model, read_protocol
 from tasks.page import findings, summary
+from tasks.page.render import render
 from tasks.predict import load_model, predict_file
 from tasks.report import read_facts
 
@@ -394,3 +396,6 @@ def test_the_page_tells_of_the_parts_of_cells_that_reports_were_asked_about(run)
     assert "shared out" in said
     found = replace(facts, description=replace(facts.model, is_found=True))
     assert "groups" in [one.key for one in summary.lead(found)]
+    page = read(render(facts))
+    folded = [one for one in page.every("details") if "along its strongest columns" in one.text]
+    assert len(folded) == 1, "a tree of groups has as many words as an open page may have"

@@ -274,6 +274,12 @@ def test_a_direction_is_only_given_beyond_its_error(runs: dict[str, Run]) -> Non
         assert key in keys
 
 
+def test_a_run_in_rounds_says_why_no_other_epsilon_is_drawn(runs: dict[str, Run]) -> None:
+    for name, run in runs.items():
+        is_said = "everybody would be asked anew" in render(run)
+        assert is_said == (name in ("rounds", "a tree of rounds")), name
+
+
 def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> None:
     run = runs["a release"]
     html = render(run)
