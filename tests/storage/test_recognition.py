@@ -9,6 +9,8 @@ import pytest
 
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, new_name
+from storage.raw.recognition.month_names import _CALENDARS, month_name_readings
+from storage.sql import scratch_cursor
 
 
 def is_plain(text):
@@ -285,3 +287,18 @@ def test_the_lines_to_paste_name_any_column_there_is():
         ((_, expression),) = pasted.items()
         quoted = '"' + column.replace('"', '""') + '"'
         assert read(["$2.25"], type(reading)("", (("d", expression),)), quoted) == [(2.25,)]
+
+
+@pytest.mark.parametrize("names", _CALENDARS, ids=lambda names: names[2])
+def test_a_month_is_told_by_its_first_letters_in_every_language(names):
+    for number, name in enumerate(names, 1):
+        read = [one.month for one in month_name_readings(f"3. {name} 2021")]
+        with scratch_cursor() as cursor:
+            found = [
+                cursor.execute(
+                    f"SELECT {one.replace('{}', 'x')} FROM (SELECT '3. {name} 2021' AS x)"
+                ).fetchone()
+                for one in read
+            ]
+        assert (number,) in found
+        assert len(set(found)) == 1

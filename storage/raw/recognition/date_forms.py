@@ -59,6 +59,8 @@ class _Form:
     """A time of day, with no date."""
     of_number: bool = False
     """It reads a whole number, and not a text."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Shorter expressions of a part alone: ("year", "CAST(right({}, 4) AS INT)")."""
 
     def of(self, column: str) -> str:
         """The expression for a column."""
@@ -162,7 +164,10 @@ def _forms_of(text: str) -> list[_Form]:
         return [_Form("", f"try_strptime({{}} || '-1', '%G{found['s']}W%V-%u')")]
     if (found := _YEAR_MONTH.fullmatch(text)) is not None:
         return [_strptime("", f"%Y{found['s']}%m")]
-    others = [_Form("", expression) for expression in month_name_readings(text)]
+    others = [
+        _Form("", one.date, parts=(("year", one.year), ("month", one.month)))
+        for one in month_name_readings(text)
+    ]
     for pattern, shape in (
         (_DAY_MONTH, "%d{s}{m}{t}{y}"),
         (_MONTH_DAY, "{m} %d{t}{y}"),
@@ -293,8 +298,10 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
     counts = ", ".join(f"count(DISTINCT TRY({call}({form.of('value')})))" for call in parts.values())
     found = _ask(f"SELECT {counts} FROM given", texts)[0]
     varied = [part for part, count in zip(parts, found, strict=True) if count > 1]
+    alone = {part: expression.replace("{}", column) for part, expression in form.parts}
     return Reading(
-        form.label, tuple((new_name(sample.column, part), f"{parts[part]}({point})") for part in varied)
+        form.label,
+        tuple((new_name(sample.column, part), alone.get(part, f"{parts[part]}({point})")) for part in varied),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from unicodedata import category, normalize
 
 from storage.sql import literal
@@ -41,18 +42,30 @@ _DATE = re.compile(
 )
 
 
-def month_name_readings(text: str) -> list[str]:
-    """SQL expressions that read a date such as "26 avril 2023" or "3. Dez. 2021", one for each set of names that has its month;
-    {} stands for the column.
-    """
+def month_name_readings(text: str) -> list[NamedDate]:
+    """How to read a date such as "26 avril 2023" or "3. Dez. 2021", one for each set of names that has its month."""
     found = _DATE.fullmatch(text)
     if found is None:
         return []
     month = "".join(one for one in normalize("NFD", found["month"].lower()) if category(one) != "Mn")
-    return [_read_by(names) for names in _CALENDARS if month in names]
+    return list(dict.fromkeys(_read_by(names) for names in _CALENDARS if month in names))
 
 
-def _read_by(names: tuple[str, ...]) -> str:
-    listed = ", ".join(map(literal, names))
-    month = f"list_position([{listed}], regexp_extract(strip_accents(lower({{}})), '[a-z][a-z][a-z]+'))"
-    return f"make_date(CAST(right({{}}, 4) AS INT), {month}, CAST(regexp_extract({{}}, '^[0-9]+') AS INT))"
+@dataclass(frozen=True)
+class NamedDate:
+    """SQL expressions of such a date, its year and its month; {} stands for the column."""
+
+    date: str
+    year: str
+    month: str
+
+
+def _read_by(names: tuple[str, ...]) -> NamedDate:
+    """By the first three letters of a month, twelve different ones in each set once "juillet" begins with others than "juin"."""
+    plain = "strip_accents(lower({}))"
+    if "juillet" in names or "juil" in names:
+        plain = f"replace({plain}, 'juil', 'jul')"
+    letters = "".join(name.replace("juil", "jul")[:3] for name in names)
+    month = f"(position(regexp_extract({plain}, '[a-z][a-z][a-z]') IN {literal(letters)}) + 2) // 3"
+    year, day = "CAST(right({}, 4) AS INT)", "CAST(regexp_extract({}, '^[0-9]+') AS INT)"
+    return NamedDate(f"make_date({year}, {month}, {day})", year, month)
