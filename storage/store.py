@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from storage.holders.secret import secret_of
 from storage.objects.addresses import local_file, open_objects
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
+ARTIFACT = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?(?:-[0-9a-f]{16})?|[0-9a-f]{40}(?:\.part)?")
+"""How what is written two folders below the work folder is called; what is called otherwise is not ours to delete."""
 Condition = Literal["present", "missing", "damaged"]
 DAMAGED_RECORD = (
     "Restore the record from a copy, or delete it: the next run makes it anew where it can be made."

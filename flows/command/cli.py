@@ -352,14 +352,14 @@ def explain(
 
 @app.command()
 def gc(
-    work: WorkFolder = WORK,
+    work: Work = WORK,
     keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs are kept.")] = 20,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")
     ] = False,
 ) -> None:
     """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
-    from flows.provenance import collect_garbage
+    from flows.garbage import collect_garbage
     from flows.server.flow_runs import collect_flow_runs
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))

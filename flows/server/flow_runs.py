@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.garbage import newest_runs
 from flows.naming import WORK_FOLDER
-from flows.provenance import in_use, newest_runs
+from flows.provenance import in_use
 from flows.server import prefect_database, standing
 from flows.server.process import Server, environment
 from flows.server.watch import watched
@@ -34,15 +35,15 @@ def collect_flow_runs(work: Path, *, keep: int, dry_run: bool) -> str | None:
     """Delete what Prefect keeps of this work folder's runs, but of the newest `keep`. Says what went; None where Prefect has
     nothing. Raises ConfigError, LdptreeError.
     """
-    home = Path(environment(work)["PREFECT_HOME"]).absolute()
+    store = Store(work)
+    home = Path(environment(store.root)["PREFECT_HOME"]).absolute()
     database = prefect_database.of(home)
     if "PREFECT_API_URL" not in os.environ and not (database and database.exists()):
         return None
-    store = Store(work)
     with in_use(store.root, alone=True):
         before = _size(home)
         again = f"ldptree gc --work {work}"
-        server = Server(work, again=again)
+        server = Server(store.root, again=again)
         is_own = home.is_relative_to(store.root) and (
             server.temporary or standing.find(home, again) == server.url
         )
@@ -69,7 +70,7 @@ def _delete(store: Store, keep: int, *, is_own: bool, dry_run: bool) -> tuple[li
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectException
 
-    names = {folder.name for folder in newest_runs(store, keep)}
+    names = {*newest_runs(store, keep)}
     try:
         with get_client(sync_client=True) as client:
             ours = [run for run in _flow_runs(client) if is_own or _is_of(run, store.root)]

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -155,8 +155,15 @@ def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: 
         ) from None
 
 
+def _names_in(folder: Path) -> list[str]:
+    """The names of the files of a folder and of those below it."""
+    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+
+
 class BucketObjects:
     """The objects of a bucket, or of a prefix in it."""
+
+    is_shared = True
 
     def __init__(self, bucket: Any, where: str, root: Path) -> None:
         """Objects of `bucket`, an obstore store that a person knows as `where`; `root` is a local folder for copies."""
@@ -246,6 +253,31 @@ class BucketObjects:
         """Remove an object; one that is not there is passed over."""
         with self._faults_of(name), suppress(FileNotFoundError):
             obstore.delete(self._bucket, name)
+
+    def withdraw(self, name: str) -> None:
+        """Remove an object, or all objects of a folder and of those below it."""
+        self.at_once(self.delete, [entry.name for entry in self.entries(name, deep=True)] or [name])
+
+    def leftovers(self, standing: Set[str]) -> list[Path]:
+        """Copies of what does not stand; and drafts of an earlier day, as a machine of a cluster holds no lock for its own."""
+        yesterday = time.time() - timedelta(days=1).total_seconds()
+        drafts = [path for path in (self.root / "drafts").glob("*/*/*") if path.stat().st_mtime < yesterday]
+        versions = (self.root / "copies").glob("*")
+        return drafts + [version for version in versions if standing.isdisjoint(_names_in(version))]
+
+    def modified(self, folder: str) -> float:
+        """When an object of a folder was put last, by the server's clock."""
+        return max((entry.modified for entry in self.entries(folder, deep=True)), default=0.0)
+
+    def now(self) -> float:
+        """The server's clock, by what it says of an object that is put now."""
+        probe = f"probe-{secrets.token_hex(8)}"
+        self.put(probe, b"")
+        with self._faults_of(probe):
+            try:
+                return float(obstore.head(self._bucket, probe)["last_modified"].timestamp())
+            finally:
+                self.delete(probe)
 
     def settle(self, folder: str) -> None:
         """Nothing: what is seen in a bucket lasts."""

@@ -10,9 +10,11 @@ import fcntl
 import filecmp
 import hashlib
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -29,12 +31,16 @@ PRIVATE = "holders"
 """The folder whose objects are for their owner only."""
 BESIDE_ZONES = ("runs", "prefect")
 """Folders of a work folder that are no zone."""
+_LEFT = re.compile(r"\.(?:aside|copy)-[0-9a-f]+")
+"""How what is being written is called."""
 BELOW_A_FILE = f"cannot be read ({os.strerror(errno.ENOTDIR)})"
 FILES_READ = ("holders/secret", ".in-use")
 
 
 class FolderObjects:
     """The objects of a work folder. Raises ConfigError where the folder cannot be used."""
+
+    is_shared = False
 
     def __init__(self, root: str | Path) -> None:
         """Open (and make, where it is not there) the folder `root`."""
@@ -127,6 +133,25 @@ class FolderObjects:
     def delete(self, name: str) -> None:
         """Remove a file; one that is not there is passed over."""
         self.path(name).unlink(missing_ok=True)
+
+    def withdraw(self, name: str) -> None:
+        """Remove a file, or a folder with all that is in it."""
+        path = self.path(name)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def leftovers(self, _standing: Set[str]) -> list[Path]:
+        """What killed runs were writing, beside artifacts and reports."""
+        beside = [path for zone in ZONES for path in self.path(zone).glob("*/*")]
+        within = [path for zone in ZONES for path in self.path(zone).glob("reports/*/**/*")]
+        return sorted({path for path in (*beside, *within) if _LEFT.fullmatch(path.name)})
+
+    def modified(self, folder: str) -> float:
+        """When a name in a folder was written last."""
+        return self.path(folder).stat().st_mtime
+
+    def now(self) -> float:
+        """This machine's clock."""
+        return time.time()
 
     def settle(self, folder: str) -> None:
         """Fsync a folder: another process may have given a file its name, and not have come to that yet."""

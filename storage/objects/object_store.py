@@ -5,7 +5,7 @@ A name is a relative path with slashes, as "holders/ledger/release/00000001.char
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
@@ -37,6 +37,8 @@ class ObjectStore(Protocol):
     """
 
     root: Path
+    is_shared: bool
+    """Whether other machines may use them at the same time, whom a lock on this one does not keep out."""
 
     def check_rights(self) -> None:
         """Raises ConfigError where a run could not write here, or read what all steps read."""
@@ -76,6 +78,20 @@ class ObjectStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is passed over."""
+
+    def withdraw(self, name: str) -> None:
+        """Remove an object, or a folder with all objects below it. Raises OSError where one stays."""
+
+    def leftovers(self, standing: Set[str]) -> list[Path]:
+        """Files and folders on this machine that are no objects, while no run goes on here: what killed runs were writing, and
+        copies of objects that are not of these `standing` ones.
+        """
+
+    def modified(self, folder: str) -> float:
+        """When what is in a folder was written last, as `Entry` says it."""
+
+    def now(self) -> float:
+        """What time it is for `Entry`."""
 
     def settle(self, folder: str) -> None:
         """Wait until what stands right in a folder outlasts a loss of power, whoever wrote it."""

@@ -7,7 +7,7 @@ on private rows.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import attrgetter
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,8 @@ OF_THE_CURATOR = ("public", "curator")
 
 class TwoSides:
     """The objects of two stores, each by the first folder of its name."""
+
+    is_shared = True
 
     def __init__(self, sides: Mapping[Side, ObjectStore], where: str, root: Path) -> None:
         """Objects of `sides`, which together are known as `where`; `root` is a local folder, with those of the sides below it."""
@@ -79,6 +81,22 @@ class TwoSides:
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is passed over."""
         self._of(name).delete(name)
+
+    def withdraw(self, name: str) -> None:
+        """Remove an object, or a folder with all objects below it."""
+        self._of(name).withdraw(name)
+
+    def leftovers(self, standing: Set[str]) -> list[Path]:
+        """What is no object on this machine, of both sides."""
+        return [path for side in self._sides.values() for path in side.leftovers(standing)]
+
+    def modified(self, folder: str) -> float:
+        """When what is in a folder was written last."""
+        return self._of(folder).modified(folder)
+
+    def now(self) -> float:
+        """What time it is where it is earliest: less is then taken for old."""
+        return min(side.now() for side in self._sides.values())
 
     def settle(self, folder: str) -> None:
         """Wait until what stands right in a folder lasts."""

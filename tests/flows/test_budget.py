@@ -12,7 +12,7 @@ from chain import Chain, rides, rides_config
 import tasks.perturb
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.provenance import collect_garbage
+from flows.garbage import collect_garbage
 from flows.run_plan.look import plan_of
 from flows.run_plan.show import show_plan
 from ldptree.errors import ArtifactCorrupt, BudgetError

@@ -11,7 +11,8 @@ import pytest
 from chain import Chain, RoundsChain, rides
 
 from flows.budget import keep_answers
-from flows.provenance import collect_garbage, explain_artifact
+from flows.garbage import collect_garbage
+from flows.provenance import explain_artifact
 from flows.run_plan.look import plan_of
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import load

@@ -11,7 +11,8 @@ from chain import Chain, rides, rides_config
 
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.provenance import collect_garbage, explain_artifact
+from flows.garbage import collect_garbage
+from flows.provenance import explain_artifact
 from flows.run_plan.look import plan_of
 from ldptree.errors import ArtifactCorrupt
 from storage.objects.folder import FolderObjects

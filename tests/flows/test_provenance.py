@@ -11,8 +11,9 @@ from chain import Chain, rides, rides_config
 
 from flows.execute import Plainly
 from flows.finish import last_of_each_step, write_json
+from flows.garbage import collect_garbage
 from flows.pipeline import Pipeline
-from flows.provenance import collect_garbage, explain_artifact, in_use
+from flows.provenance import explain_artifact, in_use
 from flows.run_plan.look import plan_of
 from flows.server.flow_runs import collect_flow_runs
 from ldptree.errors import ArtifactCorrupt, ConfigError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from flows.provenance import newest_runs
+from flows.garbage import newest_runs
 from ldptree.errors import ArtifactCorrupt
 from simulation.schedule import Violation
 from storage.formats import read_stamped
@@ -45,8 +45,7 @@ def needed(store: Store, keep: int) -> set[str]:
             asked = makers.get(reports.made_by.inputs.get("question", ""))
             found |= set(asked["question"].names) if asked else set()
     todo = [
-        json.loads(objects.get(f"runs/{run.name}/records.json"))["records"]
-        for run in newest_runs(store, keep)
+        json.loads(objects.get(f"runs/{run}/records.json"))["records"] for run in newest_runs(store, keep)
     ]
     wanted = [store.whole_record(name) for names in todo for name in names]
     while wanted:

@@ -39,7 +39,7 @@ PAIRS = (
     ("two", "otherwise"),
 )
 """Processes that want the same, or what only one of them can have."""
-OTHERS = {"folder": ("gc", "gc", "gc", "reader"), "bucket": ("reader",)}
+OTHERS = {"folder": ("gc", "gc", "gc", "reader"), "bucket": ("gc", "reader")}
 CRASHES = {"folder": ("kill", "kill", "power"), "bucket": ("kill", "lost", "late")}
 FAULTS = {"folder": disk.FAULTS, "bucket": bucket.FAULTS}
 RACED = (
@@ -74,6 +74,7 @@ KEPT = (
     f"holders/campaigns/{CAMPAIGN}/",
 )
 """What somebody is slow at, and what faults are near: names of which much depends."""
+DEVICE_FAULTS = 3
 STEPS = 1_000
 """About as many as a simulation without faults has."""
 
@@ -92,7 +93,7 @@ def plan_of(seed: int) -> Plan:
     others = [chance.choice(OTHERS[where])] if theme else ["reader"] * chance.randint(0, 1)
     if where == "folder" and seed % 3 == 0:
         others += PROCESSES
-        faults += (_fault(chance, kinds, [f"{FOLDER}/"]), _fault(chance, kinds, [f"{FOLDER}/"]))
+        faults += tuple(_fault(chance, kinds, [f"{FOLDER}/"]) for _ in range(DEVICE_FAULTS))
     return Plan(seed, where, faults, (*programs, *others), chance.choice([0.02, 0.1, 0.5, 1]))
 
 
@@ -139,7 +140,7 @@ def _carry_out(plan: Plan, planted) -> House:
         chance = random.Random(plan.seed)
         patch.setattr(secrets, "token_hex", lambda n=32: chance.randbytes(n).hex())
         patch.setattr(secrets, "token_bytes", lambda n=32: chance.randbytes(n))
-        waiting = SimpleNamespace(sleep=lambda _: schedule.give_way(), monotonic=time.monotonic)
+        waiting = SimpleNamespace(sleep=lambda _: schedule.give_way(), time=time.time)
         patch.setattr("storage.objects.bucket.time", waiting)
         with house.patched(patch):
             try:

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from chain import RoundsChain, shells, shells_config
 
-from flows.provenance import collect_garbage, explain_artifact
+from flows.garbage import collect_garbage
+from flows.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.question import AnsweredQuestion
 from storage.store import Store

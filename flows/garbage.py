@@ -1,0 +1,324 @@
+"""`ldptree gc`: deletes the artifacts of a work folder that no kept run refers to, and what is no object. Nothing else deletes
+an artifact.
+
+Of a folder it holds the lock, and no run is going on. In a bucket other machines may be at a run, whom no lock keeps out: what is
+younger than `GRACE` stays there, with all it was made of, and so do questions, by which answers are read. Everything else can be
+made again: a run that was about to use something older finds it missing, and the same command makes it anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.index import STARTED, write_index
+from flows.provenance import in_use, open_existing, whole_records
+from ldptree.errors import ConfigError
+from schemas.manifest import ZONES, Manifest, Record
+from storage import warehouse
+from storage.formats import read_stamped
+from storage.ledger.campaigns import Campaign
+from storage.ledger.seal import check_state
+from storage.objects.object_store import Entry
+from storage.store import ARTIFACT, Store
+
+GRACE = timedelta(days=7)
+"""What was written since stays in a bucket, by the bucket's own clock."""
+NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
+"""Folders of a zone that `gc` leaves alone."""
+_FORMER_ROUND_STEPS = ("ask", "publish")
+"""What earlier versions called partition and aggregate of a conversation in rounds, and "answer" its perturb."""
+_RUN = re.compile(r".*-\d{8}-\d{6}-\d{6}|run-\d+")
+_OF_A_RUN = ("records.json", "run.json", "report.html")
+
+
+def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
+    """Delete the artifacts that none of the newest `keep` runs refers to, copies of kept runs, and what killed runs left. Says
+    what went. Raises ConfigError.
+    """
+    store = open_existing(work)
+    with in_use(store.root, alone=True):
+        found = _look(store, keep)
+        if not dry_run:
+            _delete(store, found)
+            _write_lists(store, found)
+    verb, kept = "would go" if dry_run else "gone", f"{found.n_kept} runs kept"
+    if store.objects.is_shared:
+        kept += f", and what was written in the last {GRACE.days} days"
+    return f"{len(found.doomed) + len(found.leftovers)} files and folders {verb}, {found.size / 1e6:.1f} MB; {kept}"
+
+
+def newest_runs(store: Store, keep: int) -> list[str]:
+    """The names of the newest runs. Of several runs that found the same artifacts only the newest counts: the others are its
+    copies. Raises ArtifactCorrupt.
+    """
+    kept: dict[frozenset[str], str] = {}
+    for run in reversed(_runs(store)):
+        if len(kept) < keep:
+            kept.setdefault(frozenset(_records_of(store, run) or {run}), run)
+    return list(kept.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Garbage:
+    """What goes: objects and folders of them, records first, by name; and files of this machine that are no object."""
+
+    runs: list[str]
+    started: list[str]
+    records: list[str]
+    artifacts: list[str]
+    leftovers: list[Path]
+    size: int
+    n_kept: int
+
+    @property
+    def doomed(self) -> list[str]:
+        return [*self.runs, *self.started, *self.records, *self.artifacts]
+
+
+def _look(store: Store, keep: int) -> _Garbage:
+    """What goes. Where other machines write too it is looked for again until nothing was recorded meanwhile. Raises
+    ArtifactCorrupt.
+    """
+    while True:
+        seen = _written(store)
+        found = _garbage(store, keep)
+        if not store.objects.is_shared or _written(store) == seen:
+            return found
+
+
+def _written(store: Store) -> set[str]:
+    """All that says that something is needed."""
+    campaigns = store.objects.entries("curator/campaigns", deep=True)
+    return {*store.all_record_names(), *(entry.name for entry in campaigns)}
+
+
+def _garbage(store: Store, keep: int) -> _Garbage:
+    objects = store.objects
+    since = objects.now() - GRACE.total_seconds() if objects.is_shared else math.inf
+    listed = [entry for top in (*ZONES, "runs", STARTED) for entry in objects.entries(top, deep=True)]
+    young = {entry.name for entry in listed if entry.modified > since}
+    newest = newest_runs(store, keep)
+    kept = [
+        run for run in _runs(store) if run in newest or any(_is_below(one, f"runs/{run}") for one in young)
+    ]
+    records = {name for run in kept for name in _records_of(store, run)}
+    check_state(store)
+    everything = whole_records(store)
+    needed = _standing(store, everything, everything.keys() & (records | young))
+    protected = _protected(store) | {_unit(m) for name in needed for m in everything[name].parts.values()}
+    recorded = {_unit(m) for record in everything.values() for m in record.parts.values()}
+    doomed = {
+        "runs": [f"runs/{run}" for run in _runs(store) if run not in kept],
+        "started": [
+            entry.name for entry in objects.entries(STARTED) if _RUN.fullmatch(PurePosixPath(entry.name).stem)
+        ],
+        "records": sorted(everything.keys() - needed),
+        "artifacts": [
+            unit
+            for unit in _units(store, listed)
+            if unit not in protected and (unit in recorded or not _is_drawn_once(store, unit))
+        ],
+    }
+    above = {part for name in young for part in _with_folders(name)}
+    doomed = {kind: [name for name in names if name not in above] for kind, names in doomed.items()}
+    gone = {name for names in doomed.values() for name in names}
+    going = [entry for entry in listed if not gone.isdisjoint(_with_folders(entry.name))]
+    leftovers = objects.leftovers({entry.name for entry in listed} - {entry.name for entry in going})
+    return _Garbage(
+        **doomed,
+        leftovers=leftovers,
+        size=sum(entry.size for entry in going) + sum(map(_size, leftovers)),
+        n_kept=len(kept),
+    )
+
+
+def _standing(store: Store, everything: Mapping[str, Record], kept: Iterable[str]) -> set[str]:
+    """Which records stay where these do."""
+    received, behind = _protected(store), _behind_answers(everything)
+    return _with_sources(set(kept), everything) | {
+        name
+        for name, record in everything.items()
+        if _is_release(record)
+        or name in behind
+        or (store.objects.is_shared and _is_question(record))
+        or (record.parts and all(_unit(m) in received for m in record.parts.values()))
+    }
+
+
+def _units(store: Store, listed: Iterable[Entry]) -> Iterator[str]:
+    """What goes as a whole or not at all: the folder of an artifact, the file of a shard's reports."""
+    for zone in ZONES:
+        for step in store.objects.folders(zone):
+            name = step.rpartition("/")[2]
+            if name in NEVER_COLLECTED:
+                continue
+            if name == "reports":
+                found = [entry.name for entry in listed if _is_below(entry.name, step)]
+            else:
+                files = (entry.name for entry in listed if entry.name.rpartition("/")[0] == step)
+                found = [*store.objects.folders(step), *files]
+            yield from (one for one in found if ARTIFACT.fullmatch(one.split("/")[2]))
+
+
+def _is_below(name: str, folder: str) -> bool:
+    return name.startswith(f"{folder}/")
+
+
+def _with_folders(name: str) -> list[str]:
+    """A name, and those of the folders it is in."""
+    return [name, *map(str, PurePosixPath(name).parents)]
+
+
+def _runs(store: Store) -> list[str]:
+    """The names of all runs, oldest first."""
+    folders = [one for one in store.objects.folders("runs") if _is_run(store, one)]
+    when = dict(zip(folders, store.objects.at_once(store.objects.modified, folders), strict=True))
+    return [folder.rpartition("/")[2] for folder in sorted(folders, key=lambda one: (when[one], one))]
+
+
+def _is_run(store: Store, folder: str) -> bool:
+    """Whether a run made this folder, which may have been killed before it wrote anything there."""
+    if _RUN.fullmatch(folder.rpartition("/")[2]):
+        return True
+    return any(store.objects.size(f"{folder}/{name}") is not None for name in _OF_A_RUN)
+
+
+def _delete(store: Store, found: _Garbage) -> None:
+    """Delete what goes. Raises ConfigError, once all others are gone, where some cannot be."""
+    standing: list[OSError] = []
+    acts = [partial(store.objects.withdraw, name) for name in found.doomed]
+    for act in (*acts, *(partial(_remove, path) for path in found.leftovers)):
+        try:
+            act()
+        except FileNotFoundError:
+            pass
+        except OSError as fault:
+            standing.append(fault)
+    if standing:
+        others = f" and {len(standing) - 1:,} more" if standing[1:] else ""
+        raise ConfigError(
+            f"{standing[0].filename}{others}: cannot be deleted ({standing[0].strerror}); all else that no kept run refers to "
+            "is gone. Give this user the right to write there, and run the same command."
+        )
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(f.stat().st_size for f in files if f.is_file())
+
+
+def _write_lists(store: Store, found: _Garbage) -> None:
+    """Write the lists of runs anew where some went."""
+    if (found.runs or found.started) and store.objects.size("index.html") is not None:
+        write_index(store)
+    if found.runs and (store.zone("curator") / warehouse.NAME).exists():
+        with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
+            warehouse.build(store, warehouse.all_runs(store))
+
+
+def _is_release(record: Record) -> bool:
+    """Whether holders answered with noise that cannot be drawn again: without the record they would be asked once more."""
+    return record.step in ("perturb", "answer") and not record.facts.get("seeded", False)
+
+
+def _is_question(record: Record) -> bool:
+    return record.step in ("partition", "aggregate", *_FORMER_ROUND_STEPS)
+
+
+def _is_drawn_once(store: Store, name: str) -> bool:
+    """Whether a file holds reports of a release: a run that was killed before it recorded them goes on with these."""
+    if "reports" not in name.split("/") or not name.endswith(".parquet"):
+        return False
+    try:
+        return b"simulation" not in (pq.read_schema(store.objects.path(name)).metadata or {})
+    except (OSError, pa.ArrowException):
+        return True
+
+
+def _behind_answers(everything: Mapping[str, Record]) -> set[str]:
+    """Records without which nothing can be learned from a release's answers: questions, what was shown, earlier transcripts.
+
+    What these were made of at the holders', their rows, can be made again from the raw files.
+    """
+    makers = {m.digest: name for name, record in everything.items() for m in record.parts.values()}
+    released = [
+        record
+        for record in everything.values()
+        if _is_release(record) and any("question" in m.made_by.inputs for m in record.parts.values())
+    ]
+    todo = [makers[d] for r in released for d in _inputs(r) if d in makers]
+    found: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            if _is_question(everything[name]):
+                todo += [makers[d] for d in _inputs(everything[name]) if d in makers]
+    return found
+
+
+def _inputs(record: Record) -> list[str]:
+    return [digest for manifest in record.parts.values() for digest in manifest.made_by.inputs.values()]
+
+
+def _protected(store: Store) -> set[str]:
+    """Paths that no garbage collection may touch: what campaigns published and received."""
+    paths: set[str] = set()
+    for folder in store.objects.folders("curator/campaigns"):
+        campaign = Campaign(store, folder.rpartition("/")[2])
+        frozen = campaign.frozen()
+        if frozen is not None:
+            paths.add(frozen.protocol.path)
+        paths |= {_unit(report) for report in campaign.reports()}
+    return paths
+
+
+def _records_of(store: Store, run: str) -> set[str]:
+    """The records that a run refers to; none of one that was stopped. Raises ArtifactCorrupt."""
+    name = f"runs/{run}/records.json"
+    remedy = f"Delete {store.objects.where(f'runs/{run}')}, if you do not need what the run refers to."
+    try:
+        content = json.loads(store.objects.get(name))
+    except (OSError, ValueError):
+        content = None
+    if isinstance(content, list):  # as versions without formats wrote it
+        return set(content)
+    try:
+        return set(read_stamped(store.objects, name, "records", remedy)["records"])
+    except FileNotFoundError:
+        return set()
+
+
+def _with_sources(wanted: set[str], everything: Mapping[str, Record]) -> set[str]:
+    """Those records, and the records of all that went into their artifacts."""
+    makers = {m.digest: name for name, record in everything.items() for m in record.parts.values()}
+    found, todo = set(wanted), list(wanted)
+    while todo:
+        for manifest in everything[todo.pop()].parts.values():
+            new = {makers[d] for d in manifest.made_by.inputs.values() if d in makers} - found
+            found |= new
+            todo += new
+    return found
+
+
+def _unit(manifest: Manifest) -> str:
+    """The path that `gc` keeps or deletes: a folder of its own, or the one file of a shard's reports."""
+    return (
+        f"{manifest.path}/{manifest.files[0].name}" if "/reports/" in f"/{manifest.path}/" else manifest.path
+    )
