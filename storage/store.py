@@ -26,7 +26,7 @@ from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
 from storage.holders.secret import secret_of
-from storage.objects.addresses import local_file, open_objects
+from storage.objects.addresses import local_file, open_objects, unchanged_file
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 ARTIFACT = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?(?:-[0-9a-f]{16})?|[0-9a-f]{40}(?:\.part)?")
@@ -178,7 +178,7 @@ class Store:
             return hasher.of_file(path) == entry.digest
 
         if not manifest.path:
-            return is_whole(local_file(entry.name))
+            return is_whole(unchanged_file(entry.name))
         return self.objects.whole_path(f"{manifest.path}/{entry.name}", is_whole) is not None
 
     @contextlib.contextmanager

@@ -86,6 +86,14 @@ def local_file(name: str) -> Path:
     return _to_read(bucket).path(within)
 
 
+def unchanged_file(name: str) -> Path:
+    """As `local_file`, of a copy that is still what was fetched."""
+    if not name.startswith(BUCKETS):
+        return Path(name)
+    bucket, within = _in_bucket(name)
+    return _to_read(bucket).unchanged_path(within)
+
+
 def _in_bucket(address: str) -> tuple[str, str]:
     scheme, _, rest = address.partition("://")
     bucket, _, within = rest.partition("/")

@@ -155,6 +155,23 @@ def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: 
         ) from None
 
 
+def _beside(copy: Path) -> Path:
+    return copy.with_name(f"{copy.name}.sha256")
+
+
+def _digest_beside(copy: Path) -> str | None:
+    """What was kept of a copy when it was fetched, None where nothing was."""
+    try:
+        return _beside(copy).read_text(errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def _digest(copy: Path) -> str:
+    with copy.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _names_in(folder: Path) -> list[str]:
     """The names of the files of a folder and of those below it."""
     return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
@@ -319,6 +336,15 @@ class BucketObjects:
         if is_whole(copy := self.path(name)):
             return copy
         return fresh if is_whole(fresh := self._fetch(name)) else None
+
+    def unchanged_path(self, name: str) -> Path:
+        """As `path`, of an object of which nobody says what it holds: a copy that is not what was fetched is made anew."""
+        with self._faults_of(name):
+            copy = self._copy(obstore.head(self._bucket, name), name)
+        if not copy.exists() or _digest_beside(copy) != _digest(copy):
+            copy = self._fetch(name)
+            _beside(copy).write_text(_digest(copy))
+        return copy
 
     def _fetch(self, name: str) -> Path:
         """A new copy of an object, in place of the one that there may be."""

@@ -18,7 +18,7 @@ from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
 from storage.downloads import is_stated
-from storage.objects.addresses import find_objects, local_file
+from storage.objects.addresses import find_objects, local_file, unchanged_file
 from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
@@ -116,7 +116,7 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
     entries = []
     for name, path in _named(paths):
         try:
-            entries.append(FileEntry(name=name, digest=hasher.of_file(path)))
+            entries.append(FileEntry(name=name, digest=hasher.of_file(unchanged_file(name))))
         except OSError as fault:
             raise DataError(f"{path}: cannot be read ({fault.strerror}).") from None
     return Manifest(

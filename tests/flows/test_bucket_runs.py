@@ -22,7 +22,7 @@ from flows.execute import Plainly
 from flows.finish import finish
 from flows.garbage import collect_garbage
 from flows.provenance import explain_artifact
-from ldptree.errors import LdptreeError
+from ldptree.errors import BudgetError, LdptreeError
 from storage.formats import stamped
 from storage.ledger.accounts import Account
 from storage.ledger.campaigns import Campaign
@@ -118,6 +118,25 @@ def test_a_bad_byte_in_every_copy_of_this_machine_changes_nothing(over, tmp_path
     assert collected.answered(collected.asked().values()).tolist() == who.tolist()
     assert {copy.suffix for copy in copies} >= {".parquet", ".json"} | ({".npy"} if campaign else set())
     assert [one["reports"] for one in again.reports] == [one["reports"] for one in first.reports]
+
+
+def test_a_bad_byte_in_the_copy_of_a_raw_file_is_no_change_of_it(over, tmp_path, monkeypatch):
+    """Else a campaign is refused, and a run without one asks everybody anew."""
+    raw = BucketObjects(MemoryStore(), "s3://raw", tmp_path / "cache")
+    raw.put("rides.csv", rides(tmp_path / "rides.csv", N, 1).read_bytes())
+    monkeypatch.setattr("storage.objects.addresses._to_read", lambda *_, **__: raw)
+    store, settings = Store(tmp_path / "work"), RELEASE | {"campaign": {"name": "rides"}}
+    first = walked(store, "s3://raw/rides.csv", **settings)
+    copy = raw.path("rides.csv")
+    content = copy.read_bytes()
+    copy.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    again = walked(store, "s3://raw/rides.csv", **settings)
+    assert {step.state for step in again.timeline.steps()} <= {"cached"}
+    assert copy.read_bytes() == content
+    assert store.condition(first.raw) == "present"
+    raw.put("rides.csv", content + content.splitlines(keepends=True)[-1])
+    with pytest.raises(BudgetError, match="changed since campaign"):
+        walked(store, "s3://raw/rides.csv", **settings)
 
 
 def test_of_two_buckets_the_curators_holds_nothing_of_the_holders(over, tmp_path):
