@@ -168,11 +168,19 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, 
     else:
         why = f"the public model is as good, even where it is {wrong}."
     instead = (
-        f" At epsilon {best.epsilon:g} {best.holders:,} people would then {gains} {_gain(plan, best.gain['planted'].mean)}."
+        f" {best.holders:,} people at epsilon {best.epsilon:g} would then {gains} {_gain(plan, best.gain['planted'].mean)}."
         if best.is_worth_it
         else ""
     )
-    return f"Do not collect at {where}: {why}{instead}"
+    return f"Do not collect at {where}: {why}{instead}{_say_beyond(plan, first, gains)}"
+
+
+def _say_beyond(plan: CollectionPlan, first: Forecast, gains: str) -> str:
+    """What reports would gain on people whom the public model does not know, where it would count."""
+    beyond = first.gain.get("apart")
+    if beyond is None or beyond.mean < first.least:
+        return ""
+    return f" On people {WHERE['apart']}, reports would {gains} {_gain(plan, beyond.mean)} on average."
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:

@@ -1,0 +1,66 @@
+"""The words of a plan, of forecasts that are made up: what is advised, and of whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldptree.planning.detection import Findable
+from ldptree.planning.expected import Expected, Forecast
+from ldptree.planning.people import Difference
+from tasks.page.plan import say_plan
+from tasks.scoring.forecast import CollectionPlan
+
+
+def expected(mean: float) -> Expected:
+    return Expected(mean=mean, low=mean - 0.1, high=mean + 0.1)
+
+
+def forecast(epsilon: float, planted: float, apart: float, *, is_worth_it: bool = False) -> Forecast:
+    gain = {"alike": expected(0.0), "planted": expected(planted), "apart": expected(apart)}
+    return Forecast(
+        holders=5_000,
+        epsilon=epsilon,
+        cells=4,
+        report_bytes=2,
+        figure=expected(0.7 + apart),
+        kinds={kind: expected(0.7 + one.mean) for kind, one in gain.items()},
+        public={kind: expected(0.7) for kind in gain},
+        gain=gain,
+        least=0.005,
+        smallest=Findable(error=0.08, difference=0.09),
+        is_worth_it=is_worth_it,
+    )
+
+
+def verdict(*forecasts: Forecast) -> str:
+    plan = CollectionPlan(
+        n_public=500,
+        estimator="correction",
+        epsilon=1.0,
+        is_number=False,
+        difference=Difference(size=0.1, share=0.5),
+        largest_error=0.6,
+        by_coins=False,
+        likely="apart",
+        public=forecasts[0].public,
+        forecasts=forecasts,
+    )
+    return say_plan(plan).verdict
+
+
+@pytest.mark.parametrize(("apart", "is_told"), [(0.001, False), (0.05, True)])
+def test_what_people_beyond_the_public_rows_would_gain_is_told_where_it_counts(
+    apart: float, is_told: bool
+) -> None:
+    said = verdict(forecast(1.0, 0.0, apart))
+    assert said.startswith("Do not collect at epsilon 1, as configured: the public model is as good")
+    assert ("reports would gain 5.0 points on average" in said) == is_told
+
+
+def test_another_epsilon_is_advised_after_the_configured_one() -> None:
+    said = verdict(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
+    assert said.startswith("Do not collect at epsilon 1, as configured: reports would not surely help")
+    assert said.endswith("gain. 5,000 people at epsilon 4 would then gain 3.0 points.")
+    own = verdict(forecast(1.0, 0.02, 0.0, is_worth_it=True), forecast(4.0, 0.03, 0.0, is_worth_it=True))
+    assert own.startswith("Collect")
+    assert "at epsilon 1, as configured, would then gain 2.0 points" in own
