@@ -79,6 +79,12 @@ def foresee(
     return _spent(account_of(store, config).foresee, store, config, raw, held, protocol, form)
 
 
+def keep_cap(store: Store, config: RunConfig) -> None:
+    """Keep the lifetime cap that a run states, which holds from then on, also where the run is refused by it."""
+    with faults_stay_in_zone(store, "ledger", "holders"):
+        account_of(store, config).charge([], config.privacy.lifetime_epsilon)
+
+
 def may_stand(store: Store, config: RunConfig, held: Record) -> bool:
     """Whether a question that is not known yet may be one that its holders were charged for: then it would cost nothing."""
     if config.model.may_ask_again:

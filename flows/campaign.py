@@ -130,6 +130,7 @@ class Terms:
             budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
         except BudgetError:
             self.campaign.check_known(self.known)  # else it is these people that cannot afford this
+            budget.keep_cap(self.campaign.store, self.config)
             raise
         before = self.campaign.frozen()
         names = ingested.facts.get("holder_type") if before is None else before.terms.get("holder_type")

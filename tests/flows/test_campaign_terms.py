@@ -11,6 +11,8 @@ from chain import Chain, rides, rides_config
 
 from flows.campaign import Terms
 from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, ProtocolMismatch
+from storage.ledger.accounts import Account
+from storage.ledger.campaigns import Campaign
 
 
 @pytest.fixture
@@ -158,3 +160,21 @@ def test_the_first_run_given_again_finds_every_step_and_makes_anew_what_was_lost
     again = later(store, paths[0])
     assert again.model["model"].digest == first.model["model"].digest
     assert again.protocol == first.protocol
+
+
+def test_a_cap_holds_from_when_it_was_stated_though_the_campaign_that_states_it_is_refused(store, tmp_path):
+    path = rides(tmp_path / "rides.csv", 300, 1)
+
+    def asked(name, **privacy):
+        config = rides_config(
+            path, campaign={"name": name}, simulation={"noise_seed": None}, evaluate=False, privacy=privacy
+        )
+        return Chain(store, config).reports
+
+    assert asked("first")
+    with pytest.raises(BudgetError, match="their lifetime cap is 3"):
+        asked("second", lifetime_epsilon=3.0)
+    assert Campaign(store, "second").frozen() is None
+    with pytest.raises(BudgetError, match="their lifetime cap is 3"):
+        asked("third")
+    assert Account(store, None).read().cap == 3.0

@@ -155,7 +155,11 @@ class House:
         seen = [file.digest for file in run.files]
         asks = {"question": run.question + run.differs, "name": run.file, "seen": seen}
         published = ASK.fn(store, **asks, rows=held["train"])
-        question = terms.publish(raw, INGESTED, held, published)
+        try:
+            question = terms.publish(raw, INGESTED, held, published)
+        except BudgetError:
+            self.witness.state_cap(run)
+            raise
         if terms.campaign is not None:
             self.witness.note_campaign(terms.campaign)
         self._tell(store, run)
