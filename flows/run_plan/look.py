@@ -17,6 +17,7 @@ from flows.pipeline import Pipeline
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Manifest, Record
+from storage.holders.secret import has_secret, refuse_new_secret
 from storage.objects.addresses import bucket_address
 from storage.objects.folder import check_work_folder
 from storage.store import Store
@@ -201,19 +202,12 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 
 def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
     """What is known of a run's steps, and the run, walked as far as they stand. Raises LdptreeError."""
-    # A folder that no run has used stays as it is; one that none can use is an error.
-    is_folder = bucket_address(work) is None
-    if is_folder:
-        check_work_folder(work)
-    numbers = config.model.in_rounds or config.model.may_ask_again
-    if is_folder and not any((work / zone).exists() for zone in ZONES):
-        look = Look(None, numbers)
+    store = _used(work)
+    look = Look(store, config.model.in_rounds or config.model.may_ask_again)
+    if store is None:
         nothing = Terms(config, config.dataset, None, None)
         run = Pipeline(store=cast("Store", None), config=config, execute=look, given=nothing)
     else:
-        store = Store(work)
-        store.check_rights()
-        look = Look(store, numbers)
         run = Pipeline(store=store, config=config, execute=look)
         _ = run.named
         account_of(store, config).read()  # a run is refused where the ledger is not what was written
@@ -222,6 +216,22 @@ def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
     source.check_apart(config.dataset)
     run.walk()
     return look, run
+
+
+def _used(work: Path) -> Store | None:
+    """The store of a work folder; None of one that no run has used, which stays as it is. Raises LdptreeError of one that none
+    can use.
+    """
+    if bucket_address(work) is None:
+        check_work_folder(work)
+        if not any((work / zone).exists() for zone in ZONES):
+            return None
+    store = Store(work)
+    store.check_rights()
+    if has_secret(store.objects):
+        return store
+    refuse_new_secret(store.objects)
+    return None
 
 
 def _changed(prefix: str, now: Any, then: Any) -> set[str]:

@@ -22,6 +22,7 @@ from flows.execute import Plainly
 from flows.finish import finish
 from flows.garbage import collect_garbage
 from flows.provenance import explain_artifact
+from flows.run_plan.look import plan_of
 from ldptree.errors import BudgetError, LdptreeError
 from storage.formats import stamped
 from storage.ledger.accounts import Account
@@ -137,6 +138,19 @@ def test_a_bad_byte_in_the_copy_of_a_raw_file_is_no_change_of_it(over, tmp_path,
     raw.put("rides.csv", content + content.splitlines(keepends=True)[-1])
     with pytest.raises(BudgetError, match="changed since campaign"):
         walked(store, "s3://raw/rides.csv", **settings)
+
+
+def test_a_plan_leaves_an_empty_bucket_as_it_is(tmp_path, monkeypatch):
+    bucket = BucketObjects(MemoryStore(), "s3://bucket/team", tmp_path / "copies")
+    monkeypatch.setattr("storage.store.open_objects", lambda _: bucket)
+    config = rides_config(rides(tmp_path / "rides.csv", N, 1), **RELEASE)
+    before = plan_of(config, tmp_path / "nowhere")
+    for zone in ([], ["public/notes.txt"]):  # somebody's, who is no run
+        for name in zone:
+            bucket.put(name, b"")
+        assert plan_of(config, Path("s3://bucket/team")) == before
+        assert [entry.name for entry in bucket.entries("", deep=True)] == zone
+        assert not [path for path in (tmp_path / "copies").rglob("*") if path.is_file()]
 
 
 def test_of_two_buckets_the_curators_holds_nothing_of_the_holders(over, tmp_path):
