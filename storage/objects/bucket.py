@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,16 @@ written too often (Google takes one write of an object a second). The seconds be
 """
 AT_ONCE = 16
 """Requests that wait for their answers at the same time."""
-CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=5)}
-RETRIES = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
+CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(hours=1)}
+RETRIES = {"max_retries": 5}
+SILENCE = timedelta(seconds=30)
+"""How long a server may say nothing, however long it takes to say all; it is asked again for half as long more."""
 FIRST_ANSWER = timedelta(seconds=10)
-"""How long a server may take to answer the first requests, which are small; it is asked again for half as long more."""
+"""The same of the first requests, which are small."""
+SLOWEST = 1 << 18
+"""Bytes a second at which a put is still waited for: nothing is heard of a server until it has all of them."""
+COPIED = 1 << 26
+"""Bytes whose put takes as long as a copy that the server makes."""
 
 
 def open_bucket(address: str) -> BucketObjects:
@@ -90,10 +97,10 @@ def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
     its server answers. Raises ConfigError.
     """
     scheme = scheme_of(address)
-    bucket = _bucket(address, options_of("holders", scheme), VARIABLES[scheme], is_first=is_first)
+    opened = partial(_bucket, address, options_of("holders", scheme), VARIABLES[scheme])
     root = _local_folder(address)
     _make_local_folder(root)
-    return BucketObjects(bucket, address, root)
+    return BucketObjects(opened(FIRST_ANSWER if is_first else SILENCE), address, root, opened)
 
 
 def _local_folder(address: str) -> Path:
@@ -115,7 +122,8 @@ def _make_local_folder(root: Path) -> None:
 
 def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
     """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
-    asked = BucketObjects(_bucket(address, options, variables, is_first=True), address, root)
+    opened = partial(_bucket, address, options, variables)
+    asked = BucketObjects(opened(FIRST_ANSWER), address, root)
     _make_local_folder(root)
     try:
         # Where nothing may be listed nobody is known to have been asked.
@@ -131,16 +139,15 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
             f"work folder {address}: this object store writes an object a second time, or over another's change, where it is to "
             "refuse (conditional put), so that a holder could be asked twice. Name another one with --work."
         )
-    return BucketObjects(_bucket(address, options, variables), address, root)
+    return BucketObjects(opened(SILENCE), address, root, opened)
 
 
-def _bucket(address: str, options: dict[str, str], variables: str, *, is_first: bool = False) -> Any:
-    """What obstore knows an address by; `is_first`: for requests that only learn whether its server answers."""
-    hurry = {"read_timeout": FIRST_ANSWER} if is_first else {}
-    retries = RETRIES | ({"retry_timeout": FIRST_ANSWER * 1.5} if is_first else {})
+def _bucket(address: str, options: dict[str, str], variables: str, silence: timedelta) -> Any:
+    """What obstore knows an address by, whose server may say nothing for so long."""
+    retries = RETRIES | {"retry_timeout": min(silence, SILENCE) * 1.5}
     scheme = scheme_of(address)
     check_variables(scheme)
-    client = CLIENT | client_options(scheme, options) | hurry
+    client = CLIENT | client_options(scheme, options) | {"read_timeout": silence}
     more: dict[str, Any] = {"client_options": client, "retry_config": retries}
     rest = bucket_options(scheme, options)
     if keys := keys_of(options):
@@ -182,9 +189,14 @@ class BucketObjects:
 
     is_shared = True
 
-    def __init__(self, bucket: Any, where: str, root: Path) -> None:
-        """Objects of `bucket`, an obstore store that a person knows as `where`; `root` is a local folder for copies."""
+    def __init__(
+        self, bucket: Any, where: str, root: Path, opened: Callable[[timedelta], Any] | None = None
+    ) -> None:
+        """Objects of `bucket`, an obstore store that a person knows as `where`; `root` is a local folder for copies; `opened`
+        opens it for requests in which its server says nothing for so long.
+        """
         self._bucket = bucket
+        self._opened = opened and cache(opened)
         self._where = where.rstrip("/")
         self.root = root
 
@@ -308,7 +320,7 @@ class BucketObjects:
             self._put_or_same(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes())
         for below, other in standing.items():
             with self._faults_of(other):
-                obstore.copy(self._bucket, other, f"{name}/{below}")
+                obstore.copy(self._patient(COPIED), other, f"{name}/{below}")
         shutil.rmtree(draft)
 
     def _put_or_same(self, name: str, data: bytes) -> None:
@@ -385,7 +397,7 @@ class BucketObjects:
                 time.sleep(min(PAUSE * 2**attempt, LONGEST_PAUSE) if attempt else 0.0)
                 try:
                     obstore.put(
-                        self._bucket,
+                        self._patient(len(data)),
                         name,
                         memoryview(data),
                         mode=mode,
@@ -407,6 +419,11 @@ class BucketObjects:
                 else:
                     return True
         raise NotReached(errno.EIO, refused, self.where(name))
+
+    def _patient(self, n_bytes: int) -> Any:
+        """The bucket, for a put of so many bytes: its server may say nothing while it takes them in."""
+        doublings = int(n_bytes / SLOWEST / SILENCE.total_seconds()).bit_length()
+        return self._opened(SILENCE * 2**doublings) if self._opened and doublings else self._bucket
 
     def _writer_of(self, name: str) -> str | None:
         """Who put the object that stands, "" where it does not say; None where there is none."""
