@@ -326,7 +326,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             ),
             **self.heading,
         )
-        size = len(protocol.to_json())
+        size = protocol.n_bytes
         if size > self.max_bytes:
             raise ConfigError(
                 f"max_protocol_bytes: the protocol has {size:,} bytes, at most {self.max_bytes:,} are allowed; choose a smaller "

@@ -187,6 +187,11 @@ class Ensemble:
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @cached_property
+    def n_bytes(self) -> int:
+        """Size of its JSON without blanks."""
+        return len(json.dumps(self.to_json(), separators=(",", ":")))
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists; values of leaves only, in the order of the nodes."""
         is_leaf = self.feature == LEAF

@@ -358,15 +358,23 @@ class Protocol:
         """The canonical text: sorted keys, no spaces, the digest in it; thresholds are decimal strings."""
         return serialize.canonical(self._fields() | {"digest": self.digest})
 
+    @property
+    def n_bytes(self) -> int:
+        """Length of `to_json`, without its writing."""
+        shortest = len(serialize.canonical(self._fields_beside_base() | {"digest": "0" * 64}))
+        return shortest + (0 if self.base is None else len(',"base":') + self.base.n_bytes)
+
     def _fields(self) -> dict[str, Any]:
+        base = {} if self.base is None else {"base": self.base.to_json()}
+        return base | self._fields_beside_base()
+
+    def _fields_beside_base(self) -> dict[str, Any]:
         mechanism = self.mechanism
         only_if = {"simulation": self.simulation, "numeric": self.numeric}
         asked = {} if self.asks_everybody else {"asked": list(self.asked)}
-        base = {} if self.base is None else {"base": self.base.to_json()}
         return (
             {name: True for name, holds in only_if.items() if holds}
             | asked
-            | base
             | {
                 "version": self.version,
                 "rounds": list(self.rounds),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from ldptree import serialize
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
 from ldptree.limits import LARGEST
@@ -151,10 +152,20 @@ class PublishedBase:
         found[is_whole] = errors * np.stack(signs, axis=1) if signs else errors
         return found
 
+    @property
+    def n_bytes(self) -> int:
+        """Size of its canonical JSON; its trees are written out once for all questions about them."""
+        return (
+            len(serialize.canonical(self._fields_beside_trees() | {"trees": 0})) - 1 + self.ensemble.n_bytes
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Plain lists."""
-        found = {"trees": self.ensemble.to_json(), "labels": list(self.labels), "output": self.output}
-        return found | ({"contrasts": [list(one) for one in self.contrasts]} if self.contrasts else {})
+        return {"trees": self.ensemble.to_json()} | self._fields_beside_trees()
+
+    def _fields_beside_trees(self) -> dict[str, Any]:
+        contrasts = {"contrasts": [list(one) for one in self.contrasts]} if self.contrasts else {}
+        return {"labels": list(self.labels), "output": self.output} | contrasts
 
     @classmethod
     def from_json(cls, data: object) -> Self:

@@ -25,7 +25,6 @@ import numpy as np
 
 from ldptree.models.ensemble import Ensemble, rounded
 from ldptree.public_models.linear import Linear
-from ldptree.public_models.model import n_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -283,7 +282,7 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
         _ = sample.lines
         learnt = _learn_each(learn_from_all)
     ensemble = _summed(learnt, w, max_bytes)
-    while n_bytes(ensemble) > max_bytes and (smaller := _without_largest_boosting(learnt, w)) is not None:
+    while ensemble.n_bytes > max_bytes and (smaller := _without_largest_boosting(learnt, w)) is not None:
         w = smaller
         ensemble = _summed(learnt, w, max_bytes)
     weights = {model.name: float(weight) for model, weight in zip(MODELS, w, strict=True)}
@@ -353,7 +352,7 @@ def _summed(learnt: Sequence[Learnt], w: Floats, max_bytes: int) -> Ensemble:
         if not trees:  # a line without a slope
             trees = [_constant(offset.size)]
         ensemble = Ensemble.of_trees(trees, rounded(offset))
-        size = n_bytes(ensemble)
+        size = ensemble.n_bytes
         if size <= max_bytes or n_trees < 2:
             return ensemble
         n_trees *= 0.95 * min(max_bytes / size, 1.0)
@@ -431,7 +430,7 @@ def _growth_within(sample: PublicSample, growth: Growth) -> Growth:
         if most * FEWEST_TREES <= sample.room or growth.min_rows > n:
             return growth
         few = _trees_of(_grown(sample, growth, _PROBE, is_held_out=False))
-        size = n_bytes(Ensemble.of_trees(few, np.zeros(n_outputs))) / _PROBE * FEWEST_TREES
+        size = Ensemble.of_trees(few, np.zeros(n_outputs)).n_bytes / _PROBE * FEWEST_TREES
         if size <= sample.room:
             return growth
         larger = max(growth.min_rows + 1, int(growth.min_rows * size / sample.room))

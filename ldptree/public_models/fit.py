@@ -20,7 +20,7 @@ from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.public_models import BASES
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
-from ldptree.public_models.model import PublicModel, constant, indicators, n_bytes, n_outputs
+from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,7 +139,7 @@ def with_thresholds(encoding: Encoding, fitted: Any) -> Encoding:
 
 
 def _within(model: PublicModel, max_bytes: int) -> PublicModel:
-    size = n_bytes(model.ensemble)
+    size = model.ensemble.n_bytes
     if size > max_bytes:
         raise ConfigError(
             f"base: {size:,} bytes in a protocol ({model.ensemble.roots.size} trees, {model.ensemble.n_nodes:,} nodes), at "
@@ -210,7 +210,7 @@ def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicM
     while True:
         forest = _grown(X, y, n_classes, n_trees, min_rows)
         ensemble = _trees_of(forest, n_classes)
-        while (size := n_bytes(ensemble)) > max_bytes and n_trees > FEWEST_TREES:
+        while (size := ensemble.n_bytes) > max_bytes and n_trees > FEWEST_TREES:
             n_trees = max(FEWEST_TREES, int(0.95 * n_trees * max_bytes / size))
             del forest.estimators_[n_trees:]
             ensemble = _trees_of(forest, n_classes)
@@ -228,7 +228,7 @@ def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tu
         few = _trees_of(_grown(X, y, n_classes, probe, min_rows), n_classes)
         # in a list of more trees the two ids of an inner node and the share of a leaf have more digits
         longer = 0.0 if is_few else 1.5 * few.n_nodes * math.log10(FEWEST_TREES / probe)
-        per_tree = (n_bytes(few) + longer) / probe
+        per_tree = (few.n_bytes + longer) / probe
         n_trees = min(N_TREES, int(_ROOM * max_bytes / per_tree))
         if n_trees >= FEWEST_TREES or min_rows > len(X):
             return max(n_trees, FEWEST_TREES), min_rows

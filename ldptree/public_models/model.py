@@ -6,7 +6,6 @@ How it is fitted is in `fit`, the arrays are in `ldptree.models.ensemble`, what 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -105,11 +104,6 @@ def constant(value: Floats, n_classes: int) -> PublicModel:
     return PublicModel(
         ensemble=Ensemble.of_trees([tree], np.zeros(len(value))), errors=empty, n_classes=n_classes
     )
-
-
-def n_bytes(ensemble: Ensemble) -> int:
-    """Size of its JSON."""
-    return len(json.dumps(ensemble.to_json(), separators=(",", ":")))
 
 
 def top_of(partition: Partition, depth: int) -> Partition:

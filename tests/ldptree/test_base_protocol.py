@@ -41,6 +41,13 @@ def labels_of(protocol):
     return CLASSES if protocol.label_classes else NUMBERS
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_size_is_told_without_writing_it(kind):
+    protocol = protocol_of(kind)
+    assert protocol.n_bytes == len(protocol.to_json())
+    assert replace(protocol, campaign=None).n_bytes == len(replace(protocol, campaign=None).to_json())
+
+
 def plain(kind="number"):
     return json.loads(protocol_of(kind).to_json())
 

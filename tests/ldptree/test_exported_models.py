@@ -37,7 +37,6 @@ from ldptree.models.export.corrected_sql import TOLERANCE
 from ldptree.models.export.sql import literal, quote, typed_value
 from ldptree.models.export.svg import MOST_ENDS
 from ldptree.partition.tree import Partition
-from ldptree.public_models.model import n_bytes
 from storage import foreign_tables
 
 LEVEL = 0.8
@@ -194,7 +193,7 @@ def test_two_hundred_trees_near_four_mebibytes() -> None:
     encoding = every_kind_of_feature(with_rules=False)
     base = complete_trees(200, 9, encoding.n_encoded, rng)
     model = corrected(encoding, base, random_tree(encoding.n_encoded, 6, rng), (), rng)
-    assert 0.9 * 2**22 < n_bytes(base) <= 2**22
+    assert 0.9 * 2**22 < base.n_bytes <= 2**22
     assert len(model.to_sql()) < 1.2 * len(model.to_json())
     assert_sql_says_the_same(model, hard_rows(model, 100, 7))
 

@@ -12,7 +12,6 @@ from ldptree.public_models import blend as public_blend
 from ldptree.public_models.blend import FEWEST_ROWS, fit_blend, weigh
 from ldptree.public_models.fit import fit_public
 from ldptree.public_models.linear import STEPS, Linear, StepTransform
-from ldptree.public_models.model import n_bytes
 
 
 def rows(n=300, seed=0, *, line=3.0, step=0.0, noise=0.3, high=1.0):
@@ -136,8 +135,8 @@ def test_the_same_rows_give_the_same_model_and_its_text_gives_it_back():
 
 def test_a_blend_fits_into_its_limit_or_is_refused_with_its_size():
     X, y = rows(150)
-    limit = n_bytes(fit_public("blend", X, y).ensemble) * 2 // 3
-    assert n_bytes(fit_public("blend", X, y, max_bytes=limit).ensemble) <= limit
+    limit = fit_public("blend", X, y).ensemble.n_bytes * 2 // 3
+    assert fit_public("blend", X, y, max_bytes=limit).ensemble.n_bytes <= limit
     with pytest.raises(ConfigError, match=r"bytes in a protocol .* at most 900"):
         fit_public("blend", X, y, max_bytes=900)
 
@@ -149,7 +148,7 @@ def test_of_many_classes_a_blend_goes_without_boosting_where_that_does_not_fit()
     boosted = [name for name, weight in whole.weights.items() if "boosting" in name and weight]
     assert boosted
     small = fit_blend(X, Y, is_class=True, max_bytes=2**18)
-    assert n_bytes(small.ensemble) <= 2**18
+    assert small.ensemble.n_bytes <= 2**18
     assert sum(small.weights[name] > 0 for name in boosted) < len(boosted)
     assert sum(small.weights.values()) == pytest.approx(1.0)
     assert small.errors.shape == Y.shape

@@ -13,7 +13,7 @@ from ldptree.public_models import blend as public_blend
 from ldptree.public_models import fit as public_fit
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.fit import fit_public, take_public, with_thresholds
-from ldptree.public_models.model import constant, indicators, n_bytes, top_of
+from ldptree.public_models.model import constant, indicators, top_of
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -105,9 +105,9 @@ def test_a_smoothed_tree_knows_how_unsure_its_cells_are():
 def test_a_forest_is_made_smaller_to_fit_and_what_does_not_fit_is_refused_with_its_size():
     X, y = rows(400)
     whole = fit_public("forest", X, y)
-    limit = n_bytes(whole.ensemble) // 4
+    limit = whole.ensemble.n_bytes // 4
     less = fit_public("forest", X, y, max_bytes=limit)
-    assert n_bytes(less.ensemble) <= limit
+    assert less.ensemble.n_bytes <= limit
     assert public_fit.FEWEST_TREES <= less.ensemble.roots.size < public_fit.N_TREES
     with pytest.raises(ConfigError, match=r"bytes in a protocol .* at most 200"):
         fit_public("forest", X, y, max_bytes=200)
@@ -164,7 +164,7 @@ def test_a_forest_does_not_depend_on_the_number_of_cores():
 def test_a_forest_that_came_out_too_large_is_the_one_of_fewer_trees(n_classes, monkeypatch):
     X, y = rows(300, n_classes=n_classes)
     monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (public_fit.N_TREES, 2))
-    whole = n_bytes(fit_public("forest", X, y, n_classes=n_classes).ensemble)
+    whole = fit_public("forest", X, y, n_classes=n_classes).ensemble.n_bytes
     model = fit_public("forest", X, y, n_classes=n_classes, max_bytes=int(0.8 * whole))
     n_trees = model.ensemble.roots.size
     assert public_fit.FEWEST_TREES < n_trees < public_fit.N_TREES
@@ -178,8 +178,8 @@ def test_a_forest_too_large_at_its_fewest_trees_gets_larger_leaves(n_classes, mo
     X, y = rows(300, n_classes=n_classes)
     monkeypatch.setattr(public_fit, "_forest_size", lambda *_: (public_fit.FEWEST_TREES, 2))
     whole = fit_public("forest", X, y, n_classes=n_classes).ensemble
-    less = fit_public("forest", X, y, n_classes=n_classes, max_bytes=n_bytes(whole) // 2).ensemble
-    assert n_bytes(less) <= n_bytes(whole) // 2
+    less = fit_public("forest", X, y, n_classes=n_classes, max_bytes=whole.n_bytes // 2).ensemble
+    assert less.n_bytes <= whole.n_bytes // 2
     assert less.roots.size == public_fit.FEWEST_TREES
 
 
