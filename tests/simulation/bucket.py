@@ -9,8 +9,10 @@ from itertools import count
 
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
-FAULTS = ("kill", "stall", "refused", "lost", "retried", "late", "clock")
-"""Killed; slow; not done; done and the answer lost; done and tried again; done later than said; a clock that jumps."""
+FAULTS = ("kill", "stall", "refused", "lost", "retried", "late", "clock", "conflict")
+"""Killed; slow; not done; done and the answer lost; done and tried again; done later than said; a clock that jumps; not done, as
+another write of the object goes on (a put on a condition).
+"""
 
 
 @dataclass
@@ -114,6 +116,8 @@ class Bucket:
         """Put an object on the condition `mode`. Raises as obstore does."""
         content = bytes(data)
 
+        refusal = PreconditionError if isinstance(mode, dict) else AlreadyExistsError
+
         def do():
             there = self.objects.get(name)
             if mode == "create" and there is not None:
@@ -124,7 +128,8 @@ class Bucket:
             self.objects[name] = Held(name, content, dict(attributes or {}), str(next(self._tags)), now)
 
         # Of a put on a condition the writer can see that only the answer was lost.
-        self._change(f"put {name}", do, is_seen=mode != "overwrite")
+        is_seen = mode != "overwrite"
+        self._change(f"put {name}", do, is_seen=is_seen, refusal=refusal if is_seen else None)
 
     def delete(self, _, name):
         """Remove an object."""
@@ -136,9 +141,11 @@ class Bucket:
             self.failures += 1
             raise GenericError(what)
 
-    def _change(self, what, do, *, is_seen=False):
+    def _change(self, what, do, *, is_seen=False, refusal=None):
         self._take_late()
-        fault = self._reach((what,), FAULTS[2:])
+        fault = self._reach((what,), FAULTS[2:] if refusal else FAULTS[2:-1])
+        if fault == "conflict":
+            raise refusal(what)
         if fault == "late":
             self._late.append(do)
         if fault in ("refused", "late") or (fault == "lost" and not is_seen):

@@ -52,6 +52,12 @@ def take_another_for_mine(patch: pytest.MonkeyPatch, _: House) -> None:
     patch.setattr(BucketObjects, "_writer_of", lambda *_: ANY)
 
 
+def take_a_conflict_for_a_defeat(patch: pytest.MonkeyPatch, _: House) -> None:
+    """An object that somebody else was about to put is taken for put."""
+    writer_of = BucketObjects._writer_of
+    patch.setattr(BucketObjects, "_writer_of", lambda *what: writer_of(*what) or "")
+
+
 def call_artifacts_alike(patch: pytest.MonkeyPatch, _: House) -> None:
     """The folder of an artifact does not say what it holds: who comes later writes over what another wrote."""
     patch.setattr(Draft, "_path_of", lambda draft, zone, *_: f"{zone}/{draft.place.step}/{draft.place.key}")
@@ -169,6 +175,7 @@ PLANTS = (
     call_artifacts_alike,
     record_over,
     take_another_for_mine,
+    take_a_conflict_for_a_defeat,
     charge_after_the_draw,
     change_without_a_condition,
     charge_without_looking_again,

@@ -40,7 +40,7 @@ PAIRS = (
 )
 """Processes that want the same, or what only one of them can have."""
 OTHERS = {"folder": ("gc", "gc", "gc", "reader"), "bucket": ("gc", "reader")}
-CRASHES = {"folder": ("kill", "kill", "power"), "bucket": ("kill", "lost", "late")}
+CRASHES = {"folder": ("kill", "kill", "power"), "bucket": ("kill", "lost", "late", "conflict")}
 FAULTS = {"folder": disk.FAULTS, "bucket": bucket.FAULTS}
 RACED = (
     ".charge",
