@@ -5,6 +5,7 @@ and where the run would be refused. Runs nothing and writes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -14,7 +15,7 @@ from flows.campaign import Terms
 from flows.command.terminal import shards_in_words
 from flows.execute import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
-from ldptree.errors import BudgetError, DataError, LdptreeError
+from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import ZONES, Manifest, Record
 from storage.holders.secret import has_secret, refuse_new_secret
@@ -228,10 +229,11 @@ def _used(work: Path) -> Store | None:
             return None
     store = Store(work)
     store.check_rights()
-    if has_secret(store.objects):
-        return store
-    refuse_new_secret(store.objects)
-    return None
+    if not has_secret(store.objects):
+        with suppress(ArtifactCorrupt):  # it was lost: told as a run tells it
+            refuse_new_secret(store.objects)
+            return None
+    return store
 
 
 def _changed(prefix: str, now: Any, then: Any) -> set[str]:
