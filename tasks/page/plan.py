@@ -52,8 +52,7 @@ class PlanWords:
 
 def say_plan(plan: CollectionPlan) -> PlanWords:
     """The words of a plan."""
-    own = [one for one in plan.forecasts if one.epsilon == plan.epsilon]
-    first, best = _best(own or plan.forecasts), _best(plan.forecasts)
+    first, best = _first(plan), _best(plan.forecasts)
     share = plan.difference.share
     whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
     wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
@@ -64,8 +63,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     lead = [
         f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, plan.public_alone)}, on people "
         f"{WHERE[plan.likely]}.",
-        f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}. Where the model "
-        f"is {wrong}, they {gains} {_gain(plan, first.gain['planted'].mean)}.",
+        f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
+        f"{_say_likely_gain(plan, first)}. Where the model is {wrong}, they {gains} {_gain(plan, first.gain['planted'].mean)}.",
     ]
     if first.smallest is not None:
         lead.append(
@@ -99,7 +98,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         ),
         needs=(*_needs(plan, plan.reach, "reach", wrong), *_needs(plan, plan.detect, "find an error of")),
         assumes=(
-            "No private row was read: private people are played by public rows on which nothing was fitted.",
+            "Of private rows nothing is used, but how many there are where --holders is not said: private people are played by "
+            "public rows on which nothing was fitted.",
             _say_interval(plan, wrong),
             f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find (in {_percent(POWER)} of collections; noise alone looks so in "
@@ -138,13 +138,18 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
         "difference": asdict(plan.difference),
         "level": LEVEL,
         "power": POWER,
-        "collect": plan.is_worth_it,
+        "collect": _first(plan).is_worth_it,
         "says": say_plan(plan).verdict,
         "public": {kind: asdict(one) for kind, one in plan.public.items()},
         "grid": [asdict(one) for one in plan.forecasts],
         "reach": None if plan.reach is None else asdict(plan.reach),
         "detect": None if plan.detect is None else asdict(plan.detect),
     }
+
+
+def _first(plan: CollectionPlan) -> Forecast:
+    """The best size at the configuration's own epsilon, which is told of first; of all where it is not in the grid."""
+    return _best([one for one in plan.forecasts if one.epsilon == plan.epsilon] or plan.forecasts)
 
 
 def _best(forecasts: Sequence[Forecast]) -> Forecast:
@@ -183,18 +188,27 @@ def _say_beyond(plan: CollectionPlan, first: Forecast, gains: str) -> str:
     return f" On people {WHERE['apart']}, reports would {gains} {_gain(plan, beyond.mean)} on average."
 
 
+def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
+    """By how much reports better the figure of the people whom it is of."""
+    if plan.likely is None:
+        return ""
+    gain = first.gain[plan.likely]
+    within = f"{_gain(plan, gain.low).removesuffix(' points')} to {_gain(plan, gain.high)}"
+    return f", {'lower' if plan.is_number else 'higher'} by {_gain(plan, gain.mean)} ({within})"
+
+
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
     if plan.by_coins:
         return (
             "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulations over "
-            f"who is asked, and noise. What reports add, and the verdict, are for other people, "
+            f"who is asked, and noise. The gains of the table, and the verdict, are for other people, "
             f"on whom the public model is {wrong}."
         )
     if "apart" in plan.public:
         return (
             "A rule chose the public rows, so private people are another group: the interval is that of groups held out of the "
             "public rows, each beyond a threshold that the model's own rows do not pass, with who is asked, and noise. It knows "
-            f"no difference that is larger. What reports add, and the verdict, are for people on whom the "
+            f"no difference that is larger. The gains of the table, and the verdict, are for people on whom the "
             f"public model is {wrong}."
         )
     return (

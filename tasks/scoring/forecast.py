@@ -83,11 +83,6 @@ class CollectionPlan:
         """The figure of public rows alone, on people as those of the forecasts' `figure`."""
         return self.public[self.likely or "alike"]
 
-    @property
-    def is_worth_it(self) -> bool:
-        """Whether any size of the grid is."""
-        return any(one.is_worth_it for one in self.forecasts)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PublicPart:

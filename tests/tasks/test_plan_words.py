@@ -7,7 +7,7 @@ import pytest
 from ldptree.planning.detection import Findable
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.people import Difference
-from tasks.page.plan import say_plan
+from tasks.page.plan import describe_plan, say_plan
 from tasks.scoring.forecast import CollectionPlan
 
 
@@ -32,8 +32,8 @@ def forecast(epsilon: float, planted: float, apart: float, *, is_worth_it: bool 
     )
 
 
-def verdict(*forecasts: Forecast) -> str:
-    plan = CollectionPlan(
+def plan_of(*forecasts: Forecast) -> CollectionPlan:
+    return CollectionPlan(
         n_public=500,
         estimator="correction",
         epsilon=1.0,
@@ -45,7 +45,10 @@ def verdict(*forecasts: Forecast) -> str:
         public=forecasts[0].public,
         forecasts=forecasts,
     )
-    return say_plan(plan).verdict
+
+
+def verdict(*forecasts: Forecast) -> str:
+    return say_plan(plan_of(*forecasts)).verdict
 
 
 @pytest.mark.parametrize(("apart", "is_told"), [(0.001, False), (0.05, True)])
@@ -64,3 +67,16 @@ def test_another_epsilon_is_advised_after_the_configured_one() -> None:
     own = verdict(forecast(1.0, 0.02, 0.0, is_worth_it=True), forecast(4.0, 0.03, 0.0, is_worth_it=True))
     assert own.startswith("Collect")
     assert "at epsilon 1, as configured, would then gain 2.0 points" in own
+
+
+def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
+    """With its interval, as the difference of the two figures may be chance."""
+    said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, 0.02))).lead)
+    assert "72.0 (62.0 to 82.0 %), higher by 2.0 points (-8.0 to 12.0 points)" in said
+
+
+def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
+    found = plan_of(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
+    made = describe_plan(found, "rides")
+    assert not made["collect"]
+    assert made["says"].startswith("Do not collect")
