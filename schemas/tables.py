@@ -21,12 +21,13 @@ from pydantic.json_schema import JsonSchemaValue
 
 from ldptree.limits import MAX_LIFETIME, check_epsilon
 from schemas.descriptions import describe_key
+from schemas.named_files import IN_BUCKET
 
-BUCKET = r"^(s3|gs|az)://[^/,\s]+(/[^,\s]*)?$"
+BUCKET = rf"^(s3|gs|az)://{IN_BUCKET}$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 RAY = r"^(auto|[^\s:/]+:[0-9]{1,5})$"
 IN_WORDS = {
-    BUCKET: "write the address of a bucket as s3://bucket/prefix (or gs://, az://), without spaces and commas",
+    BUCKET: "write the address of a bucket as s3://bucket/prefix (or gs://, az://), without spaces, commas and ? # %",
     NAME: "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit",
     RAY: 'write "auto", or the host and port of the cluster as "10.0.0.1:6379"',
 }

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
-from schemas.named_files import BUCKETS, shown_path
+from schemas.named_files import BUCKETS, IN_BUCKET, shown_path
 from storage.objects.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from storage.objects.bucket import BucketObjects
 
-_ADDRESS = re.compile(r"(s3|gs|az):/+([^/,][^,]*)")
+_ADDRESS = re.compile(rf"(s3|gs|az):/+({IN_BUCKET})")
 _TWO = re.compile(r"holders=(.+),curator=(.+)")
 _MEANT_AS_ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]*:(/|$)|(s3|gs|az):|(holders|curator)=)")
 
@@ -36,15 +36,17 @@ def bucket_address(work: str | Path) -> str | None:
         return "holders={},curator={}".format(*found) if two else found[0]
     if _MEANT_AS_ADDRESS.match(text):
         raise ConfigError(
-            f"work folder {shown_path(text)}: no address that is known. Write s3://bucket/prefix (or gs://, az://), "
-            "holders=s3://one/prefix,curator=s3://another/prefix, or the path of a folder."
+            f"work folder {shown_path(text)}: no address that is known. Write s3://bucket/prefix (or gs://, az://), without "
+            "spaces, commas and ? # %, holders=s3://one/prefix,curator=s3://another/prefix, or the path of a folder."
         )
     return None
 
 
 def _one_address(text: str) -> str | None:
     found = _ADDRESS.fullmatch(text)
-    return f"{found[1]}://{found[2].rstrip('/')}" if found else None
+    if found is None or {".", ".."} & set(found[2].split("/")):
+        return None
+    return f"{found[1]}://{found[2].rstrip('/')}"
 
 
 def open_objects(work: str | Path) -> ObjectStore:
