@@ -32,6 +32,8 @@ _TOTALS = re.compile(
 )
 """What a line of totals begins with."""
 _NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
+_IMPORT_ID = re.compile(r'\{ ?"ImportId" ?:.*\}', re.DOTALL)
+"""What each field of Qualtrics' last header is; its second one holds the texts of the questions."""
 _AMOUNT = re.compile(r"[$€£]? ?[-+]?([0-9]{1,3}([,.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)? ?[%$€£]?")
 
 
@@ -48,7 +50,7 @@ class Layout:
         n_titles: records above the header, or above the first row, that are neither.
         n_above: lines above it, blank ones too.
         n_below: records below the last row, which hold totals or a remark.
-        has_units: whether the record below the header names units, or headers once more.
+        n_subheaders: records below the header that are no rows: units, or headers once more.
         lacks_name: whether the header has a field less than a row: the name of the first column, or of the last one.
         repeats_header: whether the header stands again between the rows.
         ends: how records end.
@@ -62,7 +64,7 @@ class Layout:
     n_titles: int = 0
     n_above: int = 0
     n_below: int = 0
-    has_units: bool = False
+    n_subheaders: int = 0
     lacks_name: bool = False
     repeats_header: bool = False
     ends: frozenset[str] = frozenset()
@@ -75,7 +77,8 @@ class Layout:
         found = {
             f"{above} above its header": self.n_titles > 0,
             f"{below} of totals or remarks below its rows": self.n_below > 0,
-            "a second header below the first": self.has_units,
+            "a second header below the first": self.n_subheaders == 1,
+            f"{self.n_subheaders} more headers below the first": self.n_subheaders > 1,
             "its header again between its rows": self.repeats_header,
             "a name too few in its header": self.lacks_name,
             "lines that end in different ways": len(self.ends) > 1,
@@ -142,7 +145,7 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
         n_above=_line_of(text, delimiter, place),
         lacks_name=lacks_name,
         ends=ends,
-        has_units=_are_units(rows[:1], rows[1:]),
+        n_subheaders=_count_subheaders(rows),
         repeats_header=repeats_header,
     )
 
@@ -160,7 +163,7 @@ def look_further(layout: Layout, parts: Sequence[str], *, has_end: bool) -> Layo
                     rows.append(record)
     except csv.Error:
         return layout
-    first_row = layout.n_titles + bool(header) + layout.has_units
+    first_row = layout.n_titles + bool(header) + layout.n_subheaders
     rows = rows[first_row:]
     again = [row for row in rows if header and row[0].strip() == header[0]]
     return replace(
@@ -216,7 +219,7 @@ def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[
     """The header, with names that tell columns apart, and the rows, without what stands above."""
     if layout.header:
         yield _different(layout.header)
-    first_row = layout.n_titles + bool(layout.header) + layout.has_units
+    first_row = layout.n_titles + bool(layout.header) + layout.n_subheaders
     yield from tidy_rows(islice(records, first_row, None), layout)
 
 
@@ -352,6 +355,14 @@ def _commonest_length(records: Sequence[Sequence[str]]) -> int:
 
 def _filled(record: Sequence[str]) -> int:
     return sum(bool(cell.strip()) for cell in record)
+
+
+def _count_subheaders(rows: Sequence[Sequence[str]]) -> int:
+    """Records below the header that are headers too."""
+    for index, record in enumerate(rows[:2]):
+        if all(_IMPORT_ID.fullmatch(cell.strip()) for cell in record if cell.strip()):
+            return index + 1
+    return int(_are_units(rows[:1], rows[1:]))
 
 
 def _are_units(first: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> bool:

@@ -32,6 +32,15 @@ LAID_OUT = {
         60,
     ),
     "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
+    "qualtrics.csv": (
+        'x,z,y\nHow long?,"Where\nto?",Yes or no?\n'
+        + ",".join(f'"{{""ImportId"":""{one}""}}"' for one in ("QID1", "QID2_1", "QID3"))
+        + "\n"
+        + "1.5,2,yes\n0.5,1,no\n" * 30,
+        "y",
+        "2 more headers below the first",
+        60,
+    ),
     "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
     "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
     "late_again.csv": (
