@@ -30,6 +30,7 @@ from storage import warehouse
 from storage.formats import read_stamped
 from storage.ledger.campaigns import Campaign
 from storage.ledger.seal import check_state
+from storage.objects.copies import unused_raw_copies
 from storage.objects.object_store import Entry
 from storage.store import ARTIFACT, Store
 
@@ -132,10 +133,14 @@ def _garbage(store: Store, keep: int) -> _Garbage:
         ],
     }
     above = {part for name in young for part in _with_folders(name)}
+    if objects.is_shared:  # what was listed later than that may be of a moment ago
+        seen = {part for entry in listed for part in _with_folders(entry.name)}
+        doomed = {kind: [name for name in names if name in seen] for kind, names in doomed.items()}
     doomed = {kind: [name for name in names if name not in above] for kind, names in doomed.items()}
     gone = {name for names in doomed.values() for name in names}
     going = [entry for entry in listed if not gone.isdisjoint(_with_folders(entry.name))]
     leftovers = objects.leftovers({entry.name for entry in listed} - {entry.name for entry in going})
+    leftovers += unused_raw_copies(GRACE)
     return _Garbage(
         **doomed,
         leftovers=leftovers,
@@ -152,7 +157,7 @@ def _standing(store: Store, everything: Mapping[str, Record], kept: Iterable[str
         for name, record in everything.items()
         if _is_release(record)
         or name in behind
-        or (store.objects.is_shared and _is_question(record))
+        or (store.objects.is_shared and record.step == "partition")
         or (record.parts and all(_unit(m) in received for m in record.parts.values()))
     }
 
@@ -227,7 +232,7 @@ def _write_lists(store: Store, found: _Garbage) -> None:
     """Write the lists of runs anew where some went."""
     if (found.runs or found.started) and store.objects.size("index.html") is not None:
         write_index(store)
-    if found.runs and (store.zone("curator") / warehouse.NAME).exists():
+    if found.runs and store.objects.size(f"curator/{warehouse.NAME}") is not None:
         with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
             warehouse.build(store, warehouse.all_runs(store))
 

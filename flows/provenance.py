@@ -14,16 +14,9 @@ from schemas.named_files import BUCKETS, NO_SUCH_FOLDER, folder_fault, shown_pat
 from storage.formats import read_stamped
 from storage.ledger.seal import check_state
 from storage.objects.addresses import bucket_address
-from storage.store import ARTIFACT, Store
+from storage.store import Store
 
-_OF_A_WORK_FOLDER = (
-    ".in-use",
-    "holders/secret",
-    "holders/seal",
-    "holders/released_checks",
-    "prefect",
-    "runs",
-)
+_OF_A_WORK_FOLDER = (".in-use", "holders/secret", "holders/seal", "holders/released_checks")
 
 
 @contextlib.contextmanager
@@ -84,25 +77,25 @@ def explain_artifact(work: Path, name: str) -> str:
 
 def open_existing(work: Path) -> Store:
     """The store of a work folder that some run has used. Raises ConfigError."""
-    if bucket_address(work) is not None:
-        return Store(work)
-    if (fault := folder_fault(work)) is not None:
+    is_bucket = bucket_address(work) is not None
+    if not is_bucket and (fault := folder_fault(work)) is not None:
         fault = "no such work folder" if fault == NO_SUCH_FOLDER else fault
         raise ConfigError(f"{shown_path(work)}: {fault}. Name it with --work.")
-    if not _is_work_folder(work):
+    store = Store(work)
+    if not _is_used(store):
         raise ConfigError(
             f"{shown_path(work)}: no work folder, as no run was ever made in it. Name one with --work."
         )
-    return Store(work)
+    return store
 
 
-def _is_work_folder(path: Path) -> bool:
-    """Whether a run, or what is left of one, was ever here."""
-    return any((path / name).exists() for name in _OF_A_WORK_FOLDER) or any(
-        entry.name == "seal" or ARTIFACT.fullmatch(entry.stem)
-        for zone in ZONES
-        for entry in (path / zone).glob("*/*")
-    )
+def _is_used(store: Store) -> bool:
+    """Whether a run, or what is left of one, was ever here: others too have folders called "runs" and "public"."""
+    if any(store.objects.size(name) is not None for name in _OF_A_WORK_FOLDER):
+        return True
+    return any(
+        entry.name.endswith("/seal") for zone in ZONES for entry in store.objects.entries(zone, deep=True)
+    ) or any(True for _ in store.records())
 
 
 def whole_records(store: Store) -> dict[str, Record]:

@@ -7,7 +7,6 @@ lost although the put was done, and obstore then tries again: each writer marks 
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 import secrets
@@ -32,6 +31,13 @@ from obstore.exceptions import (
 )
 
 from ldptree.errors import ConfigError
+from storage.objects.copies import (
+    files_below,
+    folder_of_copies,
+    is_as_fetched,
+    make_folder_of_copies,
+    note_fetched,
+)
 from storage.objects.lasting import fsync
 from storage.objects.object_store import NOTHING, Entry, NotReached, ObjectStore, T, Write
 from storage.objects.reasons import TOO_MANY, reason_of
@@ -74,7 +80,7 @@ def open_bucket(address: str) -> BucketObjects:
 
     Raises ConfigError where nothing can be written there, or nothing can be written once.
     """
-    return _open(address, _local_folder(address), {}, VARIABLES[scheme_of(address)])
+    return _open(address, folder_of_copies(address), {}, VARIABLES[scheme_of(address)])
 
 
 def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
@@ -83,7 +89,7 @@ def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
     Raises ConfigError as `open_bucket`.
     """
     where = f"holders={holders},curator={curator}"
-    root, addresses = _local_folder(where), {"holders": holders, "curator": curator}
+    root, addresses = folder_of_copies(where), {"holders": holders, "curator": curator}
     options = {side: options_of(side, scheme_of(addresses[side])) for side in SIDES}
     sides: dict[Side, ObjectStore] = {}
     for side in SIDES:
@@ -98,33 +104,16 @@ def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
     """
     scheme = scheme_of(address)
     opened = partial(_bucket, address, options_of("holders", scheme), VARIABLES[scheme])
-    root = _local_folder(address)
-    _make_local_folder(root)
+    root = folder_of_copies(address, is_raw=True)
+    make_folder_of_copies(root)
     return BucketObjects(opened(FIRST_ANSWER if is_first else SILENCE), address, root, opened)
-
-
-def _local_folder(address: str) -> Path:
-    """The folder on this machine for copies of what is at an address."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "ldptree" / hashlib.sha256(address.encode()).hexdigest()[:16]
-
-
-def _make_local_folder(root: Path) -> None:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        root.chmod(0o700)  # copies of the holders' objects are in it
-    except OSError as fault:
-        raise ConfigError(
-            f"{root}: cannot be made ({fault.strerror}), where copies of what is in a bucket are kept. Name another folder for "
-            "such copies with XDG_CACHE_HOME."
-        ) from None
 
 
 def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
     """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
     opened = partial(_bucket, address, options, variables)
     asked = BucketObjects(opened(FIRST_ANSWER), address, root)
-    _make_local_folder(root)
+    make_folder_of_copies(root)
     try:
         # Where nothing may be listed nobody is known to have been asked.
         list(asked.entries(""))
@@ -160,28 +149,6 @@ def _bucket(address: str, options: dict[str, str], variables: str, silence: time
         raise ConfigError(
             f"{address}: {reason}. Name one as {scheme}://bucket/prefix; look after {variables}."
         ) from None
-
-
-def _beside(copy: Path) -> Path:
-    return copy.with_name(f"{copy.name}.sha256")
-
-
-def _digest_beside(copy: Path) -> str | None:
-    """What was kept of a copy when it was fetched, None where nothing was."""
-    try:
-        return _beside(copy).read_text(errors="replace")
-    except FileNotFoundError:
-        return None
-
-
-def _digest(copy: Path) -> str:
-    with copy.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _names_in(folder: Path) -> list[str]:
-    """The names of the files of a folder and of those below it."""
-    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
 
 
 class BucketObjects:
@@ -288,11 +255,18 @@ class BucketObjects:
         self.at_once(self.delete, [entry.name for entry in self.entries(name, deep=True)] or [name])
 
     def leftovers(self, standing: Set[str]) -> list[Path]:
-        """Copies of what does not stand; and drafts of an earlier day, as a machine of a cluster holds no lock for its own."""
+        """Copies of what does not stand, or stands in another version; and drafts of an earlier day, as a machine of a cluster
+        holds no lock for its own.
+        """
         yesterday = time.time() - timedelta(days=1).total_seconds()
         drafts = [path for path in (self.root / "drafts").glob("*/*/*") if path.stat().st_mtime < yesterday]
-        versions = (self.root / "copies").glob("*")
-        return drafts + [version for version in versions if standing.isdisjoint(_names_in(version))]
+        copies = files_below(
+            self.root / "copies"
+        )  # before the objects: a copy of a later one is not among them
+        with self._faults_of(""):
+            listed = [one for page in obstore.list(self._bucket) for one in page]
+        kept = {self._copy(one, one["path"]) for one in listed if one["path"] in standing}
+        return drafts + [copy for copy in copies if copy not in kept]
 
     def modified(self, folder: str) -> float:
         """When an object of a folder was put last, by the server's clock."""
@@ -353,9 +327,9 @@ class BucketObjects:
         """As `path`, of an object of which nobody says what it holds: a copy that is not what was fetched is made anew."""
         with self._faults_of(name):
             copy = self._copy(obstore.head(self._bucket, name), name)
-        if not copy.exists() or _digest_beside(copy) != _digest(copy):
-            copy = self._fetch(name)
-            _beside(copy).write_text(_digest(copy))
+        if not is_as_fetched(copy):
+            note_fetched(copy := self._fetch(name))
+        os.utime(copy)  # it is used
         return copy
 
     def _fetch(self, name: str) -> Path:

@@ -20,14 +20,15 @@ from obstore.store import MemoryStore
 
 from flows.execute import Plainly
 from flows.finish import finish
-from flows.garbage import collect_garbage
-from flows.provenance import explain_artifact
+from flows.garbage import GRACE, collect_garbage
+from flows.provenance import explain_artifact, whole_records
 from flows.run_plan.look import plan_of
-from ldptree.errors import BudgetError, LdptreeError
+from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.formats import stamped
 from storage.ledger.accounts import Account
 from storage.ledger.campaigns import Campaign
 from storage.objects.bucket import BucketObjects
+from storage.objects.copies import files_below, folder_of_copies, unused_raw_copies
 from storage.objects.two_sides import SIDES, TwoSides
 from storage.store import ArtifactKey, Store
 
@@ -212,7 +213,11 @@ def test_gc_takes_from_a_bucket_what_is_old_and_needed_by_no_kept_run(swept, tmp
     for run in runs:
         finish(run)
     old, new = runs
-    assert collect(0).startswith("0 files and folders gone")  # another machine may be at a run
+    before = {entry.name for entry in store.objects.entries("", deep=True)}
+    collect(0)
+    assert {
+        entry.name for entry in store.objects.entries("", deep=True)
+    } == before  # another machine may be at a run
     wait(8)
     assert not collect(1).startswith("0 files")
     assert {store.condition(part) for part in old.model.parts.values()} == {"missing"}
@@ -227,6 +232,71 @@ def test_gc_takes_from_a_bucket_what_is_old_and_needed_by_no_kept_run(swept, tmp
     assert not [path for path in copies if not any(path.as_posix().endswith(f"/{name}") for name in standing)]
     assert collect(1).startswith("0 files and folders gone")
     assert walked(store, paths[0], evaluate=False).model["model"].digest == old.model["model"].digest
+
+
+def test_gc_leaves_in_a_bucket_what_another_machine_wrote_while_it_looked(swept, tmp_path, monkeypatch):
+    """An artifact whose record comes seconds later, and the mark of a run that has begun."""
+    store, collect, wait = swept
+    finish(walked(store, rides(tmp_path / "old.csv", N, 1), evaluate=False))
+    wait(8)
+    written = []
+
+    def write_meanwhile(of):
+        found = whole_records(of)
+        if not written:
+            place = store.place("holders", "ingest", "1", inputs={"raw": "1"}, parameters={})
+            with store.draft(place) as draft:
+                (draft.folder("rows") / "rows.txt").write_text("rows")
+                written.append(draft._publish("rows"))
+            store.objects.put("started/new-20260101-000000-000000.json", b"{}")
+        return found
+
+    monkeypatch.setattr("flows.garbage.whole_records", write_meanwhile)
+    assert not collect(0).startswith("0 files")
+    assert store.condition(written[0]) == "present"
+    assert store.objects.size("started/new-20260101-000000-000000.json") is not None
+
+
+def test_gc_takes_nothing_of_others_from_a_bucket(tmp_path, monkeypatch):
+    objects = BucketObjects(MemoryStore(), "memory://bucket", tmp_path / "here")
+    names = [
+        "runs/run-7/model.pt",
+        "started/run-3.json",
+        f"public/images/{'ab' * 16}",
+        f"curator/git/{'ab' * 16}.json",
+    ]
+    for name in names:
+        objects.put(name, b"mine")
+    monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
+    monkeypatch.setattr("flows.provenance.bucket_address", str)
+    with pytest.raises(ConfigError, match="no work folder, as no run was ever made in it"):
+        collect_garbage(Path("memory:/bucket"), keep=0, dry_run=False)
+    assert sorted(entry.name for entry in objects.entries("", deep=True)) == sorted(names)
+
+
+def test_copies_of_what_stands_in_another_version_go_and_the_last_ones_stay(tmp_path):
+    objects = BucketObjects(MemoryStore(), "memory://bucket", tmp_path / "here")
+    for content in (b"one", b"two"):
+        objects.put("list", content)
+        objects.path("list")
+    objects.put("same", b"two")
+    objects.path("same")
+    gone = objects.leftovers({"list"})
+    assert sorted(path.read_bytes() + path.name.encode() for path in gone) == [b"onelist", b"twosame"]
+
+
+def test_copies_of_raw_files_go_that_no_run_has_used_for_a_week(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    root = folder_of_copies("s3://raw", is_raw=True)
+    raw = BucketObjects(MemoryStore(), "s3://raw", root)
+    for name in ("used", "unused"):
+        raw.put(name, name.encode())
+        raw.unchanged_path(name)
+    week = GRACE.total_seconds() + 1
+    for path in files_below(root):
+        os.utime(path, (path.stat().st_mtime - week,) * 2)
+    raw.unchanged_path("used")
+    assert {path.name for path in unused_raw_copies(GRACE)} == {"unused", "unused.sha256"}
 
 
 def test_gc_takes_nothing_from_a_bucket_by_which_anybody_could_be_asked_again(swept, tmp_path):

@@ -296,7 +296,18 @@ def test_gc_deletes_nothing_that_no_run_has_written_nor_the_secret_nor_the_seals
     check_state(store)
 
 
-@pytest.mark.parametrize("inside", [[], ["public/photos/album/a.jpg", "etc"]])
+OF_OTHERS = [
+    "runs/run-7/model.pt",
+    "runs/exp/report.html",
+    "started/run-3.json",
+    f"public/images/{'ab' * 16}.png",
+    f"public/avatars/{'ab' * 20}",
+    f"curator/git/{'ab' * 16}.json",
+    "prefect/notes.txt",
+]
+
+
+@pytest.mark.parametrize("inside", [[], ["public/photos/album/a.jpg", "etc"], OF_OTHERS])
 def test_a_folder_in_which_no_run_was_made_is_no_work_folder(tmp_path, inside):
     for name in inside:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
