@@ -193,6 +193,11 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
+    if proposal.holder:
+        lines.append(
+            f"holder     each row is one holder. If {proposal.holder} names a person or device with several rows, "
+            f'write holder = "{proposal.holder}"'
+        )
     shown = [column for column in seen.columns if _note(proposal, column)]
     lines += [f"{_use(proposal, one):<10} {one.name}: {_note(proposal, one)}" for one in shown[:LISTED]]
     if len(shown) > LISTED:
@@ -252,6 +257,7 @@ def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
         "label": proposal.label,
         "public": proposal.public[0],
         "public_proposals": [{"rule": one.rule, "why": one.why} for one in seen.publics],
+        "holder_proposal": proposal.holder or None,
         "columns": {
             column.name: {
                 "type": column.type,

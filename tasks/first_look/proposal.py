@@ -16,8 +16,8 @@ from ldptree.errors import DataError
 from schemas.catalogue import catalogue
 from schemas.config import parse
 from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
-from storage.raw.recognition.findings import Finding, Reading, new_name, sql_name
-from storage.raw.recognition.names import is_named_so
+from storage.raw.recognition.findings import FEW, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.names import is_named_so, names_holders
 from storage.sql import check_predicate
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
@@ -70,7 +70,7 @@ class Proposal:
         others: of a raw column that may be read in several ways, the other ones.
         drop: columns to leave out, and why.
         types: columns that are declared.
-        holder: a column that may name a person, of whom several rows are.
+        holder: a column that may name a person or a device, of whom several rows are.
         puts_aside: whether rows that cannot be read are put aside.
         bad_fraction: the share of them above which a run stops.
     """
@@ -166,8 +166,8 @@ def propose(
             raise DataError(
                 f'{look.sample.source.name}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
             )
-    people = [one.name for one in look.columns if one.name != look.target and _may_be_person(one, look)]
-    proposal.holder = people[0] if people else ""
+    people = [one.name for one in look.columns if one.name != look.target and _may_be_holder(one, look)]
+    proposal.holder = next(filter(names_holders, people), people[0] if people else "")
     return proposal
 
 
@@ -214,12 +214,12 @@ def _choose_reading(finding: Finding, choose: Choose) -> Reading:
     ]
 
 
-def _may_be_person(column: Column, look: FirstLook) -> bool:
+def _may_be_holder(column: Column, look: FirstLook) -> bool:
     """Whether an identifier comes several times, as a person does; how often, rows that are sorted by it do not tell."""
     if not is_named_so(column.name) or column.n_values >= 0.95 * look.n_rows:
         return False
     if (finding := column.finding) is None or finding.is_code:
-        return column.n_values > look.n_rows / 50
+        return column.n_values > (FEW if names_holders(column.name) else look.n_rows / 50)
     return not finding.readings
 
 
@@ -300,7 +300,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     if not look.file.has_header:
         lines.append(f"columns = {json.dumps(list(look.file.columns))}")
     if proposal.holder:
-        why = "where this names a person of whom several rows are"
+        why = "where this names a person or device of whom several rows are"
         why += "; then take it out of drop" if proposal.holder in proposal.drop else ""
         lines.append(_beside(f"# holder = {_text(proposal.holder)}", why))
     if look.n_duplicates > look.n_rows / 100:

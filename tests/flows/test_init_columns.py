@@ -229,14 +229,21 @@ def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns
         ("Premium paid", 1, False),
         ("company_id", 1, False),
         ("Kundennr", 1, True),
+        ("Cliente", 1, True),
+        ("ménage", 1, True),
+        ("device", 1, True),
+        ("device kind", 1, False),
     ],
 )
-def test_a_column_that_names_a_person_is_proposed_as_the_holder(tmp_path, capsys, name, first, is_holder):
+def test_a_column_that_names_a_person_or_device_is_proposed_as_the_holder(
+    tmp_path, capsys, name, first, is_holder
+):
     path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
     people = first + np.arange(400) // (80 if name == "company_id" else 8)
     pl.read_csv(io.StringIO(plain())).with_columns(pl.Series(name, people)).write_csv(path)
-    init(path, target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    init(path, target="y", public=None, out=out, force=False, ask=False, as_json=False)
     text = out.read_text()
+    assert (f'write holder = "{name}"' in capsys.readouterr().out) is is_holder
     assert (f'# holder = "{name}"' in text) is is_holder
     if not is_holder:
         return

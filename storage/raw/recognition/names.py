@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Collection, Sequence, Sized
 
 import numpy as np
@@ -29,6 +30,77 @@ _FORMS = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "web addresses": re.compile(r"https?://\S+", re.IGNORECASE),
 }
+_HOLDERS = frozenset(
+    [
+        "person",
+        "patient",
+        "customer",
+        "client",
+        "user",
+        "member",
+        "passenger",
+        "household",
+        "device",
+        "employee",
+        "student",
+        "driver",
+        "subscriber",
+        "respondent",
+        "kunde",
+        "kundin",
+        "patientin",
+        "nutzer",
+        "benutzer",
+        "haushalt",
+        "gerat",
+        "mitglied",
+        "mitarbeiter",
+        "fahrgast",
+        "teilnehmer",
+        "cliente",
+        "usuario",
+        "persona",
+        "paciente",
+        "hogar",
+        "dispositivo",
+        "empleado",
+        "alumno",
+        "utilisateur",
+        "utilisatrice",
+        "personne",
+        "menage",
+        "foyer",
+        "appareil",
+        "adherent",
+        "abonne",
+        "salarie",
+        "usager",
+        "utente",
+        "paziente",
+        "famiglia",
+        "dipendente",
+        "pessoa",
+        "utilizador",
+        "aparelho",
+        "klant",
+        "gebruiker",
+        "persoon",
+        "huishouden",
+        "apparaat",
+        "medewerker",
+        "deelnemer",
+        "klient",
+        "uzytkownik",
+        "pacjent",
+        "kund",
+        "anvandare",
+        "hushall",
+        "bruger",
+        "bruker",
+        "husstand",
+    ]
+)
+"""The last word of the name of a column that tells holders apart, who may have several rows each; without its accents."""
 _ID_WORDS = frozenset(
     {
         "id",
@@ -64,14 +136,8 @@ _ID_WORDS = frozenset(
         "ticket",
         "invoice",
         "receipt",
-        "customer",
-        "user",
-        "person",
-        "patient",
-        "client",
-        "member",
-        "passenger",
     }
+    | _HOLDERS
 )
 """The last word of the name of a column that identifies."""
 _ENDS_OF_IDS = ("nr", "nummer")
@@ -137,9 +203,15 @@ def _tell_count(values: Sized) -> str:
     return f"{'the first ' if len(values) == HEAD else ''}{len(values):,}"
 
 
+def names_holders(column: str) -> bool:
+    """Whether the last word of the name is one for a person or a device, as in "Cliente" and "sensor device"."""
+    return is_named_so(column, _HOLDERS)
+
+
 def is_named_so(column: str, words_of_ids: Collection[str] = _ID_WORDS) -> bool:
     """Whether the last word of the name says that it identifies: "id" in trip_id, tripId and "Trip ID", not in "paid"."""
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", column)
+    plain = "".join(c for c in unicodedata.normalize("NFKD", column) if not unicodedata.combining(c))
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", plain)
     letters = [word.lower() for word in words if not word.isdigit()]
     if not letters:
         return False
