@@ -44,7 +44,7 @@ SAYS = {
     "public better": "{reference} alone was better here, and needs no private reports: use it instead.",
     "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
     "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
-    "together": "Yet in all kinds together it is off by more than noise explains: that has a chance of {chance}.",
+    "together": "Yet in all kinds together it is off: noise alone would look so with a chance of {chance}.",
     "average difference": "Private {nouns} differ from public ones of the same kind in “{output}” by {size} on average.",
     "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
     "one by itself may be further off.",
@@ -77,6 +77,7 @@ SAYS = {
     "features": "Learned from {features} of {noun}.",
     "guess": "An even guess between two {nouns} can rise to {guess} at most.",
     "noise cost": "The noise costs {cost} ({low} to {high}).",
+    "noise and range cost": "Noise and clipping cost {cost} ({low} to {high}).",
     "noise luck": "The noise helped here by chance, by {cost} ({low} to {high}).",
     # captions
     "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
@@ -120,7 +121,7 @@ SAYS = {
     "who column": "Everyone with the same “{holder}”, who reports on one of their {nouns}, drawn on their own side.",
     "asked cell and label": "Which of {cells} it is, and its “{target}”: one value of {values}.",
     "asked cell and error": "Which of {cells} it is, and the public model’s error: one value of {values}.",
-    "asked first": "{n} others: how far it is off along one of {columns} columns, one of {values}.",
+    "asked first": "{n} others: its error along one of {columns} columns, one value of {values}.",
     "drawn": "A coin, not the row, draws the {what}; sent in the clear, it tells nothing.",
     "shown all": "What a holder shows is seen as it is.",
     "shown cells": "With an answer goes in which cells its holder could be.",

@@ -357,7 +357,10 @@ def gain(run: Run) -> list[Sentence]:
     noiseless = run.scores.find("no_noise")
     if noiseless is not None and noiseless.lead is not None:
         cost = sign * (noiseless.figure - run.scores.ours.figure)
-        key, low, high = "noise cost", -noiseless.lead.high, -noiseless.lead.low
+        # Without noise a correction of a number has no clipped residuals either.
+        is_clipped = run.model.figure == "correction" and run.label == "number"
+        key = "noise and range cost" if is_clipped else "noise cost"
+        low, high = -noiseless.lead.high, -noiseless.lead.low
         if cost < 0:
             key, low, high = "noise luck", -high, -low
         sentences.append(

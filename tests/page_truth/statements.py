@@ -224,6 +224,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "rival equal": rivals,
     "gain": gain,
     "noise cost": noise_cost,
+    "noise and range cost": noise_cost,
     "noise luck": noise_luck,
     "average correction": average,
     "average unclear": signed_average,

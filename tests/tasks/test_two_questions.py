@@ -104,7 +104,7 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     text, open_facts = Page(html).words, read(html).first("dl", "facts").text
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
     n, k = done.held.facts["n_private"], protocols(done)[0].k
-    assert f"{n_first:,} others: how far it is off along one of 4 columns, one of {k}." in open_facts
+    assert f"{n_first:,} others: its error along one of 4 columns, one value of {k}." in open_facts
     assert "A coin, not the row, draws the column; sent in the clear, it tells nothing." in open_facts
     assert f"{n:,} reports were written; nothing else is sent" in text
     assert "ε = 4 each, once" in text
