@@ -14,7 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from flows.execute import Plainly
 from flows.finish import finish, page_of_failure, stop_where_failed
@@ -34,7 +36,7 @@ from tasks.data.source import check_named
 from tasks.page.data import Run as Facts
 from tasks.page.render import summarize
 from tasks.page.summary import headline
-from tasks.predict import load_model, predict_table
+from tasks.predict import load_model, predict_table, read_matrix
 from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
@@ -149,9 +151,16 @@ def _run(config: RunConfig, store: Store, folder: TemporaryDirectory[str] | None
 
 def predict(model: Model, source: Any) -> pa.Table:
     """As `ldptree.models.Model.predict` says of a frame or a file. Raises ConfigError, DataError, ArtifactCorrupt."""
-    return predict_table(
-        model, Path(source) if isinstance(source, str | PathLike) else frames.read_frame(source, "predict")
-    )
+    return predict_table(model, _rows_of(source))
+
+
+def read_raw(model: Model, source: Any) -> NDArray[np.float64]:
+    """The rows of a frame or a file as `ldptree.models.Model.raw_matrix` says. Raises as `predict`."""
+    return read_matrix(model, _rows_of(source))
+
+
+def _rows_of(source: Any) -> Path | pa.Table:
+    return Path(source) if isinstance(source, str | PathLike) else frames.read_frame(source, "predict")
 
 
 @contextmanager

@@ -108,7 +108,18 @@ def predict_table(model: Model, source: Path | pa.Table) -> pa.Table:
 
 
 def predict_rows(model: Model, source: Path | pa.Table) -> Iterator[pa.Table]:
-    """What a model answers to the rows of a file or of a frame, a batch at a time.
+    """What a model answers to the rows of a file or of a frame, a batch at a time. Raises as `read_raw`."""
+    return _answers(model, read_raw(model, source))
+
+
+def read_matrix(model: Model, source: Path | pa.Table) -> NDArray[np.float64]:
+    """The rows as one raw matrix [n, columns]. Raises as `read_raw`."""
+    with closing(read_raw(model, source)()) as matrices:
+        return np.concatenate([_no_rows(model), *matrices])
+
+
+def read_raw(model: Model, source: Path | pa.Table) -> Callable[[], Generator[NDArray[np.float64]]]:
+    """What reads the rows of a file or of a frame as raw matrices [n, columns], a batch at a time.
 
     Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type;
     ArtifactCorrupt as `row_format_of`.
@@ -119,10 +130,10 @@ def predict_rows(model: Model, source: Path | pa.Table) -> Iterator[pa.Table]:
         if (fault := read_fault(source)) is not None:
             raise DataError(f"{shown_path(source)}: {fault}. Name a CSV or Parquet file.")
     if (rows := row_format_of(model)) is not None:
-        return _answers(model, OtherRows.of(source, model.encoding, rows, where).batches)
+        return OtherRows.of(source, model.encoding, rows, where).batches
     names, read = _rows_of(source, model.encoding)
     check_columns(model, names, where)
-    return _answers(model, partial(_matrices, read, model.encoding, where))
+    return partial(_matrices, read, model.encoding, where)
 
 
 def _answers(model: Model, read: Callable[[], Generator[NDArray[np.float64]]]) -> Generator[pa.Table]:
@@ -139,7 +150,11 @@ def _matrices(
 
 
 def _empty(model: Model) -> pa.Table:
-    return _answered(model, np.empty((0, len(model.encoding.columns))))
+    return _answered(model, _no_rows(model))
+
+
+def _no_rows(model: Model) -> NDArray[np.float64]:
+    return np.empty((0, len(model.encoding.columns)))
 
 
 def check_columns(model: Model, names: Sequence[str], where: str) -> None:

@@ -77,17 +77,31 @@ class Model(Document, ABC):
             DataError: rows cannot be read, or lack a column.
             ImportError: the pipeline is not installed.
         """
-        if not isinstance(rows, np.ndarray | list | tuple):
-            instead = "; without it, a model predicts a matrix of numbers alone (`ldptree.encoding`)"
-            return find_pipeline("predicting a frame or a file", instead).predict(self, rows)
+        if _is_matrix(rows):
+            return self.predict_raw(self.raw_matrix(rows))
+        return _find_reader().predict(self, rows)
+
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+        """float64 [n, C] expected class shares of rows, which are given as to `predict`.
+
+        Raises:
+            DataError: rows cannot be read, or lack a column; or the label is a number.
+            ImportError: rows are no matrix, and the pipeline is not installed.
+        """
+        raise DataError("model: the label is a number; ask for predict")
+
+    def raw_matrix(self, rows: Any) -> NDArray[np.float64]:
+        """Rows, as `predict` takes them, as a raw matrix float64 [n, columns]. Raises DataError, ImportError."""
+        if not _is_matrix(rows):
+            matrix: NDArray[np.float64] = _find_reader().read_raw(self, rows)
+            return matrix
         try:
-            raw = np.asarray(rows, dtype=np.float64)
+            return np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError):
             raise DataError(
                 "rows to predict: a raw matrix holds numbers, of a category the place among its levels; give the frame itself, "
                 "or the path of its file"
             ) from None
-        return self.predict_raw(raw)
 
     @abstractmethod
     def predict_raw(self, raw: NDArray[np.float64]) -> NDArray[Any]:
@@ -134,6 +148,16 @@ class Model(Document, ABC):
         Raises:
             ConfigError: it is not one tree.
         """
+
+
+def _is_matrix(rows: Any) -> bool:
+    return isinstance(rows, np.ndarray | list | tuple)
+
+
+def _find_reader() -> Any:
+    """The pipeline, which reads frames and files. Raises ImportError."""
+    instead = "; without it, a model predicts a matrix of numbers alone (`ldptree.encoding`)"
+    return find_pipeline("predicting a frame or a file", instead)
 
 
 def read_model(text: str | bytes, summary: bytes | None = None) -> Model:

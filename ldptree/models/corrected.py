@@ -208,11 +208,9 @@ class CorrectedModel(Model):
             return np.asarray(self.predict_proba(raw).argmax(axis=1))
         return np.asarray(self.answers(raw)[:, 0])
 
-    def predict_proba(self, raw: Floats) -> Floats:
-        """float64 [n, C] expected class shares. Raises DataError where the label is a number."""
-        if not self.classes:
-            raise DataError("corrected model: the label is a number; ask for predict")
-        return shares_of(self.answers(raw))
+    def predict_proba(self, rows: Any) -> Floats:
+        """float64 [n, C] expected class shares of rows (`Model.predict_proba`). Raises DataError, ImportError."""
+        return shares_of(self.answers(self.raw_matrix(rows))) if self.classes else super().predict_proba(rows)
 
     def interval(self, raw: Floats, level: float) -> tuple[Floats, Floats]:
         """The outputs -+ how unsure their corrections are, given the public model's shape in a cell, and what clipping may hide

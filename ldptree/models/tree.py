@@ -392,9 +392,11 @@ class TreeModel(Model, Generic[Label_co]):
         """
         return self.answers[self.nodes(raw, columns)]
 
-    def predict_proba(self, raw: Floats, columns: Sequence[str] | None = None) -> Floats:
-        """float64 [n, C] expected class shares; arguments and errors as `cells`."""
-        return self.probability[self.nodes(raw, columns)]
+    def predict_proba(self, rows: Any, columns: Sequence[str] | None = None) -> Floats:
+        """float64 [n, C] expected class shares of rows (`Model.predict_proba`); of a raw matrix, `columns` as for `cells`."""
+        if not self.label.classes:
+            return super().predict_proba(rows)
+        return self.probability[self.nodes(self.raw_matrix(rows), columns)]
 
     def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
         """What a table of predictions says of raw rows: columns by name."""

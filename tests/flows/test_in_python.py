@@ -81,6 +81,17 @@ def test_a_model_answers_every_row_of_a_frame(of_frame, data):
         of_frame.predict(frame.drop("miles"))
 
 
+def test_chances_of_classes_are_of_the_rows_that_are_predicted(of_frame, data):
+    frame, model = pl.read_csv(data), of_frame.model
+    said = of_frame.predict(frame)
+    shares = np.column_stack([said.column(f"probability of {name}") for name in model.classes])
+    for rows in (frame, frame.to_pandas(), frame.to_arrow(), data, model.raw_matrix(frame)):
+        np.testing.assert_array_equal(model.predict_proba(rows), shares)
+    assert model.predict_proba(frame.head(0)).shape == (0, 2)
+    with pytest.raises(DataError, match="lacks the column 'miles'"):
+        model.predict_proba(frame.drop("miles"))
+
+
 def said_of_a_frame(frame, **words):
     with pytest.raises((ConfigError, DataError)) as refused:
         in_python.run(frame, **OF_RIDES | words)
