@@ -5,19 +5,22 @@ from __future__ import annotations
 import html
 import os
 import re
+import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from flows.budget import PROTECTS_NOBODY
 from flows.execute import Plainly
 from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import name_run
@@ -53,15 +56,13 @@ class Run:
         summary: as `ldptree run --json` prints it.
         model: the released model.
         facts: everything that its page says, as values.
-        work: the work folder.
-        folder: kept while the run is: a temporary work folder goes with it.
+        work: the work folder; a temporary one is deleted when the run is.
     """
 
     summary: Mapping[str, Any]
     model: Model
     facts: Facts
     work: Path
-    folder: TemporaryDirectory[str] | None = field(default=None)
 
     @property
     def epsilon(self) -> float:
@@ -78,6 +79,23 @@ class Run:
         """The HTML page."""
         return Path(self.summary["report"])
 
+    @property
+    def folder(self) -> Path:
+        """The run's own folder: its page, its model, and what says how rows are read."""
+        return self.page.parent
+
+    @property
+    def protection(self) -> str:
+        """Whether the run protects the holders, in a sentence."""
+        if self.summary["trial"]:
+            return (
+                "A trial: the holders' noise is seeded, so that nobody is protected; release=True or campaign={...} asks them "
+                "in earnest."
+            )
+        if self.facts.privacy.seeded:
+            return f"Seeded: {PROTECTS_NOBODY}."
+        return f"A release: holders drew the coins of the operating system; epsilon {self.epsilon:g} protects them."
+
     @cached_property
     def headline(self) -> str:
         """What was found, in a sentence."""
@@ -92,17 +110,20 @@ class Run:
         return predict(self.model, source)
 
     def __str__(self) -> str:
-        """The page's summary, as Markdown."""
-        return summarize(self.facts)
+        """Whom the run protects, and the page's summary, as Markdown."""
+        return f"{self.protection}\n\n{summarize(self.facts)}"
 
     def __repr__(self) -> str:
-        return f"<Run {self.summary['run']}: {self.headline}>"
+        return f"<Run {self.summary['run']}: {self.headline} {self.protection}>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own: neither its style nor the notebook's reaches the other, and no script runs."""
+        """Whom the run protects, and the page in a frame of its own: neither its style nor the notebook's reaches the other, and
+        no script runs.
+        """
         page = html.escape(self.page.read_text(encoding="utf-8"), quote=True)
         title = html.escape(self.headline, quote=True)
         return (
+            f"<p>{html.escape(self.protection)}</p>"
             f'<iframe sandbox="" title="{title}" style="width:100%;height:{HEIGHT}px;border:0" srcdoc="{page}">'
             "</iframe>"
         )
@@ -118,17 +139,24 @@ def run(
     **settings: Any,
 ) -> Run:
     """As `ldptree.run` says. Raises LdptreeError."""
-    folder = TemporaryDirectory(prefix="ldptree-", ignore_cleanup_errors=True) if work is None else None
     refuse_bucket(str(work), "ldptree.run")
-    store = Store(folder.name if folder else Path(work or ""))
-    store.check_rights()
     laid = _lay_over(settings, target=target, public=public, epsilon=epsilon)
     is_written = isinstance(source, str | PathLike) and not _is_data(Path(source))
-    with _messages_for_python(store, is_written=is_written, is_kept=folder is None):
-        return _run(_configure(source, store, laid), store, folder)
+    with ExitStack() as undone:
+        folder = Path(mkdtemp(prefix="ldptree-")) if work is None else Path(work)
+        if work is None:
+            undone.callback(rmtree, folder, ignore_errors=True)
+        store = Store(folder)
+        store.check_rights()
+        with _messages_for_python(store, is_written=is_written, is_kept=work is not None):
+            found = _run(_configure(source, store, laid), store)
+        if work is None:
+            weakref.finalize(found, rmtree, folder, ignore_errors=True)
+        undone.pop_all()
+        return found
 
 
-def _run(config: RunConfig, store: Store, folder: TemporaryDirectory[str] | None) -> Run:
+def _run(config: RunConfig, store: Store) -> Run:
     if config.run.engine != "threads":
         raise ConfigError(
             "run.engine: `ldptree.run` computes in this process. Leave it out, or give `ldptree run`."
@@ -146,7 +174,7 @@ def _run(config: RunConfig, store: Store, folder: TemporaryDirectory[str] | None
             pipeline.walk()
             summary = finish(pipeline)
     model = load_model(Path(summary["model"]))
-    return Run(summary, model, read_facts(store, pipeline.page["page"]), store.root, folder)
+    return Run(summary, model, read_facts(store, pipeline.page["page"]), store.root)
 
 
 def predict(model: Model, source: Any) -> pa.Table:

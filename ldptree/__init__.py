@@ -59,16 +59,20 @@ def run(
 
 
 def read_model(path: str | PathLike[str]) -> Any:
-    """The model in a file `model.json` that a run released. Beside the run's `run.json` it reads rows as the run read its own.
+    """The model that a run released: of the run's folder, or in its file `model.json`.
+
+    Beside the run's `run.json` it reads rows as the run read its own.
 
     Raises:
         DataError: the file cannot be read, is no model, or was changed.
     """
-    from os.path import dirname, isfile, join
+    from os.path import dirname, isdir, isfile, join
 
     from ldptree.errors import DataError
 
     models = import_module("ldptree.models")
+    if isdir(path):  # noqa: PTH112
+        path = join(path, "model.json")  # noqa: PTH118
     beside = join(dirname(path), models.SUMMARY)  # noqa: PTH118, PTH120 - as `str` and any path
     try:
         content = _read(path)

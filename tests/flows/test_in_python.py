@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 from html import unescape
 from pathlib import Path
@@ -219,13 +220,34 @@ def test_a_frame_that_is_no_table_is_refused_without_its_values(data, called):
 
 def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
     shown = of_frame._repr_html_()
-    assert shown.startswith('<iframe sandbox="" ')
+    assert shown.startswith("<p>A trial: the holders&#x27; noise is seeded, so that nobody is protected;")
+    assert '<iframe sandbox="" ' in shown
     assert "<script" not in shown
     assert shown.count('"') == 8  # of four attributes: what is inside is escaped
     page = unescape(shown.partition('srcdoc="')[2].removesuffix('"></iframe>'))
     assert page == of_frame.page.read_text()
     assert "<svg" in page
     assert of_frame.headline in shown.partition(" style=")[0]
+
+
+def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
+    for shown in (str(of_frame), repr(of_frame)):
+        assert "nobody is protected" in shown
+    words = {key: value for key, value in OF_RIDES.items() if key != "simulation"}
+    released = in_python.run(data, work=tmp_path / "w", release=True, evaluate=False, **words)
+    assert str(released).startswith("A release: holders drew the coins of the operating system")
+    assert "nobody" not in released.protection
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_temporary_work_folder_goes_with_its_run(data):
+    found = in_python.run(data, **OF_RIDES)
+    work = found.work
+    assert found.folder.is_relative_to(work)
+    assert found.folder.is_dir()
+    del found
+    gc.collect()
+    assert not work.exists()
 
 
 def test_a_frame_stays_with_its_holders(of_frame):
@@ -235,7 +257,8 @@ def test_a_frame_stays_with_its_holders(of_frame):
 
 
 def test_the_released_model_is_read_again_from_its_file(of_frame):
-    assert ldptree.read_model(of_frame.summary["model"]).to_json() == of_frame.model.to_json()
+    for path in (of_frame.summary["model"], of_frame.folder, str(of_frame.folder)):
+        assert ldptree.read_model(path).to_json() == of_frame.model.to_json()
 
 
 def test_what_is_no_model_is_named(tmp_path):
