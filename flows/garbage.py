@@ -9,7 +9,6 @@ made again: a run that was about to use something older finds it missing, and th
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import re
 import shutil
@@ -23,11 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.index import STARTED, write_index
-from flows.provenance import in_use, open_existing, whole_records
+from flows.provenance import in_use, open_existing, records_of_run, whole_records
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from storage import warehouse
-from storage.formats import read_stamped
 from storage.ledger.campaigns import Campaign
 from storage.ledger.seal import check_state
 from storage.objects.copies import unused_raw_copies
@@ -67,7 +65,7 @@ def newest_runs(store: Store, keep: int) -> list[str]:
     kept: dict[frozenset[str], str] = {}
     for run in reversed(_runs(store)):
         if len(kept) < keep:
-            kept.setdefault(frozenset(_records_of(store, run) or {run}), run)
+            kept.setdefault(frozenset(records_of_run(store, run) or {run}), run)
     return list(kept.values())
 
 
@@ -114,7 +112,7 @@ def _garbage(store: Store, keep: int) -> _Garbage:
     kept = [
         run for run in _runs(store) if run in newest or any(_is_below(one, f"runs/{run}") for one in young)
     ]
-    records = {name for run in kept for name in _records_of(store, run)}
+    records = {name for run in kept for name in records_of_run(store, run)}
     check_state(store)
     everything = whole_records(store)
     needed = _standing(store, everything, everything.keys() & (records | young))
@@ -292,22 +290,6 @@ def _protected(store: Store) -> set[str]:
             paths.add(frozen.protocol.path)
         paths |= {_unit(report) for report in campaign.reports()}
     return paths
-
-
-def _records_of(store: Store, run: str) -> set[str]:
-    """The records that a run refers to; none of one that was stopped. Raises ArtifactCorrupt."""
-    name = f"runs/{run}/records.json"
-    remedy = f"Delete {store.objects.where(f'runs/{run}')}, if you do not need what the run refers to."
-    try:
-        content = json.loads(store.objects.get(name))
-    except (OSError, ValueError):
-        content = None
-    if isinstance(content, list):  # as versions without formats wrote it
-        return set(content)
-    try:
-        return set(read_stamped(store.objects, name, "records", remedy)["records"])
-    except FileNotFoundError:
-        return set()
 
 
 def _with_sources(wanted: set[str], everything: Mapping[str, Record]) -> set[str]:

@@ -36,12 +36,16 @@ def explain_artifact(work: Path, name: str) -> str:
     check_state(store)
     name = name.rstrip("/")
     places = {name, str(Path(name).absolute()), store.objects.where(name)}
+    run, artifact = _in_run(store, places)
+    if artifact:
+        name, places = artifact, {store.objects.where(artifact)}
+    own = records_of_run(store, run) if artifact else set()
+    records = whole_records(store)
     known: dict[str, tuple[Record, str, Manifest]] = {}
-    for record in whole_records(store).values():
-        for part, manifest in record.parts.items():
-            known.setdefault(manifest.digest, (record, part, manifest))
-    if (of_run := _in_run(store, places)) is not None:
-        name, places = of_run, {store.objects.where(of_run)}
+    # The same bytes may come from several files, as public rows do that two data sets share.
+    for at in sorted(records, key=lambda at: at not in own):
+        for part, manifest in records[at].parts.items():
+            known.setdefault(manifest.digest, (records[at], part, manifest))
     found = {
         m.digest: m for _, _, m in known.values() if m.digest.startswith(name) or places & _places(store, m)
     }
@@ -103,6 +107,22 @@ def whole_records(store: Store) -> dict[str, Record]:
     return {name: store.whole_record(name) for name in store.all_record_names()}
 
 
+def records_of_run(store: Store, run: str) -> set[str]:
+    """The records that a run refers to; none of one that was stopped. Raises ArtifactCorrupt."""
+    name = f"runs/{run}/records.json"
+    remedy = f"Delete {store.objects.where(f'runs/{run}')}, if you do not need what the run refers to."
+    try:
+        content = json.loads(store.objects.get(name))
+    except (OSError, ValueError):
+        content = None
+    if isinstance(content, list):  # as versions without formats wrote it
+        return set(content)
+    try:
+        return set(read_stamped(store.objects, name, "records", remedy)["records"])
+    except FileNotFoundError:
+        return set()
+
+
 def _places(store: Store, manifest: Manifest) -> set[str]:
     """Where an artifact and its files are: paths, or addresses in a bucket."""
     files = [entry.name for entry in manifest.files]
@@ -112,25 +132,25 @@ def _places(store: Store, manifest: Manifest) -> set[str]:
     return {store.objects.where(name) for name in names}
 
 
-def _in_run(store: Store, places: Iterable[str]) -> str | None:
-    """The artifact that a file of a run's folder, or the folder itself, is a copy of; None for another place."""
+def _in_run(store: Store, places: Iterable[str]) -> tuple[str, str]:
+    """The run in whose folder a file is, or whose folder it is, and the artifact it is a copy of; "" for another place."""
     runs = store.objects.where("runs") + "/"
     within = next((place.removeprefix(runs) for place in places if place.startswith(runs)), "")
     if not within:
-        return None
+        return "", ""
     folder, _, file = within.partition("/")
     try:
         steps = read_stamped(store.objects, f"runs/{folder}/run.json", "run", "Restore it from a copy.")[
             "steps"
         ]
     except (FileNotFoundError, KeyError):
-        return None
+        return folder, ""
     made_by = {
         "report.html": ("report", "report_shown"),
         "protocol.json": ("partition",),
         "questions.json": ("aggregate", "publish"),
     }.get(file, ("prune", "learn"))
-    return next((str(step["artifact"]) for step in steps if step["name"] in made_by), None)
+    return folder, next((str(step["artifact"]) for step in steps if step["name"] in made_by), "")
 
 
 def _what_is_left(step: str) -> str:

@@ -352,6 +352,27 @@ def test_the_files_of_a_runs_folder_are_explained_and_a_flipped_value_in_them_is
     assert fault.value.exit_code == 5
 
 
+def test_a_run_is_explained_by_its_own_files_where_another_has_the_same_public_rows(tmp_path):
+    store = Store(tmp_path / "work")
+    path = rides(tmp_path / "one.csv", 300, 1)
+    other = tmp_path / "other.csv"
+    lines = path.read_text().splitlines()
+    other.write_text("\n".join([*lines, next(line for line in lines if line.startswith("closed,"))]) + "\n")
+    ingested = {}
+    for name, when, raw in (("one", 1000, path), ("other", 2000, other)):
+        chain = finished(store, name, when, raw)
+        write_json(
+            store,
+            f"runs/{name}/run.json",
+            {"steps": [{"name": "prune", "artifact": chain.model["model"].path}]},
+        )
+        ingested[name] = chain.ingested["public"]
+    assert ingested["one"].digest == ingested["other"].digest
+    for name, public in ingested.items():
+        said = explain_artifact(store.root, str(store.root / "runs" / name / "model.json"))
+        assert f"from public: {public.path} " in said
+
+
 @pytest.mark.parametrize("content", ["{", "", '{"home": "curator"}'])
 def test_a_damaged_record_stops_gc_and_is_named(copy, content):
     """Were it passed over, what it refers to would be deleted."""
