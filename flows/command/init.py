@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import signal
 import sys
@@ -120,11 +121,19 @@ def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
             "commas between its fields, one header, and nothing but rows below it."
         )
     to = folder / f"{data.name.partition('.')[0]}.tidy.csv"
-    if to.exists() and not force:
+    if to.exists() and not force and not _is_copy(to, sample):
         raise ConfigError(
             f"{to}: is there already, and a copy of {data.name} ({why}) would be written there. Use --force."
         )
     return to
+
+
+def _is_copy(to: Path, sample: FileSample) -> bool:
+    """Whether what is there is the copy that would be written."""
+    with TemporaryDirectory(prefix="ldptree-init-") as folder:
+        copy = Path(folder) / to.name
+        write_tidy(sample, copy)
+        return filecmp.cmp(copy, to, shallow=False)
 
 
 def _write_readable(sample: FileSample, to: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from workbooks import workbook
 
 from flows.command.init import init
-from ldptree.errors import DataError
+from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from storage.raw import raw_files
 
@@ -95,6 +95,20 @@ def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, 
     place = file.columns.index(load(out).dataset.target)
     assert {row[place] for row in rows} == {"yes", "no"}
     assert Path(path).stat().st_mode & 0o077 == 0
+
+
+def test_the_copy_of_an_earlier_look_is_taken_and_another_file_is_not_written_over(tmp_path):
+    path, tidy = tmp_path / "rows.csv", tmp_path / "rows.tidy.csv"
+    path.write_text("Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n1.5,1,no\n0.5,2,yes\n0.5,2,no\n" * 30)
+    looks = {"target": "y", "force": False, "ask": False, "as_json": True}
+    for out, public in (("one.toml", None), ("two.toml", "z > 1")):
+        init(path, public=public, out=tmp_path / out, **looks)
+    assert load(tmp_path / "two.toml").dataset.public == "z > 1"
+    tidy.write_text("mine")
+    with pytest.raises(ConfigError, match=r"rows\.tidy\.csv: is there already"):
+        init(path, public=None, out=tmp_path / "three.toml", **looks)
+    assert tidy.read_text() == "mine"
+    assert not (tmp_path / "three.toml").exists()
 
 
 @pytest.mark.parametrize("row", ["1,2,yes", "1,2,yes,", "1,2,yes,,"])
