@@ -176,15 +176,22 @@ def plan(
         ),
     ] = None,
     accuracy: Annotated[
-        float | None, typer.Option("--accuracy", help="Also say what it takes to reach this share right.")
+        float | None,
+        typer.Option(
+            "--accuracy", help="Also say what it takes to reach this share right; without --detect."
+        ),
     ] = None,
     mse: Annotated[
-        float | None, typer.Option("--mse", help="Also say what it takes to reach this mean squared error.")
+        float | None,
+        typer.Option(
+            "--mse", help="Also say what it takes to reach this mean squared error; without --detect."
+        ),
     ] = None,
     detect: Annotated[
         float | None,
         typer.Option(
-            "--detect", help="Also say what it takes to find that the public model is wrong by this much."
+            "--detect",
+            help="Suppose the public model wrong by this much, and say what it takes to find that; without --accuracy or --mse.",
         ),
     ] = None,
     work: Work = WORK,

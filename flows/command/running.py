@@ -33,7 +33,7 @@ METRICS = (
 )
 LEFT_OUT_LISTED = 10
 NUMBER_METRICS = (("mse", "MSE", None), ("mae", "MAE", None), ("r2", "R²", ".3f"))
-"""Of a label that is a number; without a format, four figures."""
+"""Of a label that is a number; an error has no format of its own, and is written as in the finding."""
 LAST_WORDS_SECONDS = 5.0
 
 
@@ -126,7 +126,7 @@ def _send_last_words() -> None:
 def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
     from flows.budget import PROTECTS_NOBODY
     from tasks.page.captions import name_scores
-    from tasks.page.units import figures
+    from tasks.page.units import error_unit
 
     console = Console(highlight=False)
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
@@ -135,11 +135,17 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         shown = NUMBER_METRICS if "mse" in summary["metrics"] else METRICS
         for _, title, _ in shown:
             table.add_column(title, justify="right")
-        for number, (name, metrics) in enumerate(name_scores(summary).items()):
+        scores = name_scores(summary)
+        errors = {
+            key: error_unit(found for one in scores.values() if (found := one.get(key)) is not None)
+            for key, _, form in shown
+            if form is None
+        }
+        for number, (name, metrics) in enumerate(scores.items()):
             cells = [
                 "-"
                 if (value := metrics.get(key)) is None
-                else figures(value, 4)
+                else errors[key].bare(value)
                 if form is None
                 else f"{value:{form}}"
                 for key, _, form in shown

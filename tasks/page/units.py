@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
@@ -278,8 +278,12 @@ def score_unit(run: Run) -> Unit:
     """Of the chief score: the accuracy, or the mean squared error."""
     if run.label == "class":
         return Unit("share")
-    figures = [score.figure for score in run.scores.models] if run.scores else []
-    return Unit("number", min((figure for figure in figures if figure > 0), default=1.0))
+    return error_unit(score.figure for score in run.scores.models) if run.scores else Unit("number")
+
+
+def error_unit(errors: Iterable[float]) -> Unit:
+    """Of these errors of numbers: the smallest has three figures."""
+    return Unit("number", min((error for error in errors if error > 0), default=1.0))
 
 
 def say_condition(one: Condition, unit: str = "", *, is_named: bool = True, is_whole: bool = False) -> str:

@@ -116,25 +116,34 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
     assert len(set(models.values())) == 3
 
 
+SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_out": {}} | {
+    "n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2,
+    "model": "m", "report": "r", "details": "d", "finding": "f",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("trial", "seeded", "why"), [(True, True, "240 public rows"), (False, True, ""), (False, False, "")]
 )
 def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, trial, seeded, why):
-    summary = {"estimator": "lpct", "trial": trial, "seeded": seeded, "why_chosen": why}
-    summary |= {"metrics": {}, "baselines": {}, "largest_spend": 3.0}
-    asked = {"n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2}
-    running._show(
-        summary
-        | asked
-        | {"columns_left_out": {}, "model": "m", "report": "r", "details": "d", "finding": "f"},
-        is_label_declared=False,
-        temporary=False,
-    )
+    summary = SUMMARY | {"estimator": "lpct", "trial": trial, "seeded": seeded, "why_chosen": why}
+    running._show(summary, is_label_declared=False, temporary=False)
     said = capsys.readouterr().out
     assert ("no ledger was charged" in said) is trial
     assert (PROTECTS_NOBODY in said) is (seeded and not trial)
     assert ("no holder has spent more than epsilon 3" in said) is not (seeded or trial)
     assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)
+
+
+def test_the_terminal_writes_errors_of_numbers_as_the_finding_does(capsys):
+    errors = {"ours": 9643.4916, "base": 16215.6}
+    scores = {key: {"mse": mse, "mae": 79.8949, "r2": 0.6} for key, mse in errors.items()}
+    summary = SUMMARY | {"estimator": "correction", "trial": True, "seeded": True, "why_chosen": ""}
+    summary |= {"metrics": scores.pop("ours"), "baselines": scores}
+    running._show(summary, is_label_declared=True, temporary=False)
+    ours, public = capsys.readouterr().out.splitlines()[1:3]
+    assert ours.split()[-3:] == ["9,643", "79.9", "0.600"]
+    assert public.split()[-3:] == ["16,216", "79.9", "0.600"]
 
 
 @pytest.mark.parametrize(("campaign", "seed"), [("weekly", 11), ("weekly", None), (None, 11)])
