@@ -281,7 +281,7 @@ class CorrectedModel(Model):
             names = [self.target]
         else:
             kept = self.classes[1:] if len(self.classes) == 2 else self.classes
-            names = [f"share of {self.target} = {value}" for value in kept]
+            names = [f'share of "{value}"' for value in kept]
         cells = []
         for estimates, share in zip(
             estimate_cells(self.corrections), self.corrections.share.tolist(), strict=True

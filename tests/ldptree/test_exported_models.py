@@ -437,7 +437,7 @@ def test_each_class_has_a_line_and_of_two_the_positive_one() -> None:
     three, two = (random_corrected(f"{kind} classes, softmax", 8) for kind in ("three", "two"))
     for model, names in ((three, ("bus", "taxi", "it's")), (two, ("yes",))):
         (*lines, share) = labels_of(model)[int(model.partition.leaves[0])].split("\\n")
-        assert [line.partition(" = ")[2].split(":")[0].split(" ")[0] for line in lines] == list(names)
+        assert [re.match(r'share of \\"(.+?)\\"', line)[1] for line in lines] == list(names)
         assert share.endswith("% of people")
 
 

@@ -224,7 +224,7 @@ def test_a_run_of_three_classes_is_told_class_by_class_and_by_nobody(connected, 
     assert told == [("app",), ("card",), ("cash",)]
     columns = {f"probability_{name}": f"probability of {name}" for name in ("app", "card", "cash")}
     assert_sql_says_what_predict_says(capsys, tmp_path, summary["model"], path, columns)
-    assert "share of paid = app +" in said(capsys, "export", summary["model"], "--to", "dot")
+    assert r"share of \"app\" +" in said(capsys, "export", summary["model"], "--to", "dot")
     assert "made by partition" in said(capsys, "explain", summary["model"], "--work", work)
     assert all(found((BAD,), work / "holders").values())
     outside = [place for place in work.iterdir() if place.name != "holders"]
