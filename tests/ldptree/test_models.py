@@ -299,6 +299,17 @@ def test_what_stands_inside_a_model_is_checked_as_it_is(name: str) -> None:
             inner.predict(np.full((1, 2), np.nan))
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_a_model_says_the_chances_of_classes_or_that_its_label_is_a_number(name: str) -> None:
+    model = made(name)
+    raw = np.full((3, len(model.encoding.columns)), 0.5)
+    if classes := getattr(model, "classes", ()):
+        assert model.predict_proba(raw.tolist()).shape == (3, len(classes))
+    else:
+        with pytest.raises(DataError, match="the label is a number; ask for predict"):
+            model.predict_proba(raw)
+
+
 @pytest.mark.parametrize("name", ["two classes", "a number"])
 def test_the_arrays_are_read_only(name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
