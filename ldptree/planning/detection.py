@@ -2,8 +2,9 @@
 
 A cell's mean is known up to a variance v_j: the mechanism's noise (`Totals.cell_variance`), rounding and who happens to be in
 it. The reports say that something differs where the sum of (difference / sd)^2 over L cells exceeds the 1 - LEVEL quantile of
-chi-square with L degrees of freedom. A difference d in a share s of people makes that sum noncentral with lambda = s sum_j
-d^2 / v_j; the smallest d that is found is the one whose lambda reaches the power.
+chi-square with L degrees of freedom. A difference d in a share s of people, f_j of those in cell j, makes that sum noncentral
+with lambda = d^2 sum_j f_j^2 / v_j. With w_j of people in each cell sum_j w_j f_j = s, so lambda >= (s d)^2 / sum_j w_j^2 v_j
+(Cauchy and Schwarz), wherever these people are. The smallest d that is found is the one for which that reaches the power.
 
 The model may be as wrong on public people. That private people differ is found where the same sum is as large with what public
 rows leave open of the model's own error, a variance too, added to each v_j.
@@ -40,7 +41,7 @@ class Findable:
     """What reports would find, in the unit of what is asked about.
 
     Attributes:
-        error: the smallest error of the public model, whoever it is wrong on.
+        error: the smallest error of the public model, whoever and wherever those are whom it is wrong on.
         difference: the smallest of private people in particular, beyond what public rows leave open; None: no public model.
     """
 
@@ -80,7 +81,7 @@ def find_smallest(
 def smallest_error(
     protocol: Protocol, totals: Totals, shares: Floats, share: float, doubt: Floats | float = 0.0
 ) -> float:
-    """The smallest error that is found, in the unit of what is asked about.
+    """The smallest error that is found wherever it is, in the unit of what is asked about.
 
     Args:
         protocol: the question.
@@ -90,7 +91,8 @@ def smallest_error(
         doubt: float64 [L], what is unsure of a cell's mean besides, a variance.
     """
     variance = mean_variance(protocol, totals, shares) + doubt
-    return math.sqrt(noncentrality(len(variance)) / (share * float(np.sum(1.0 / variance))))
+    of_mean = float(np.sum((shares / shares.sum()) ** 2 * variance))
+    return math.sqrt(noncentrality(len(variance)) * of_mean) / share
 
 
 def smallest_errors(

@@ -102,8 +102,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             "public rows on which nothing was fitted.",
             _say_interval(plan, wrong),
             f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
-            f"such error that the reports would find (in {_percent(POWER)} of collections; noise alone looks so in "
-            f"{_percent(LEVEL)}). Bytes: of one report. Worth it: they {gains} {least} or more, surely more than nothing, "
+            f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
+            f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {gains} {least} or more, surely more than nothing, "
             "and find the error. Neither falls with more people or a larger epsilon: chance that says so is evened out.",
         ),
     )
