@@ -46,6 +46,7 @@ from tasks.page.data import (
     Failure,
     Feature,
     FoundFrom,
+    Hidden,
     Influence,
     Privacy,
     Rows,
@@ -57,7 +58,7 @@ from tasks.page.example import draw_example, draw_example_in_rounds
 from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.progress import Timeline
-from tasks.scoring.forecast import SHARE
+from tasks.scoring.forecast import SHARE, SIZE_OF_A_CLASS, SIZE_OF_A_NUMBER
 from tasks.scoring.held_back import EPSILONS
 from tasks.step import NotInKey, step
 
@@ -76,7 +77,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="22", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="23", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -127,6 +128,7 @@ def report(
         depth=int(last.figures.get("depth", 0)),
         description=description,
         finds=() if "scores" in artifacts else find_from(config, asked[-1], evidence),
+        hidden=find_hidden(config, asked[-1], evidence, read_scaled(store, artifacts["scaled"])[1]),
     )
     write_page(draft, run)
     return {"nodes": list_nodes(learned) if evidence.totals else []}
@@ -377,6 +379,25 @@ def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[F
     epsilons = sorted({*EPSILONS, config.privacy.epsilon})
     found = smallest_errors(last, evidence.totals[0], SHARE, epsilons)
     return tuple(FoundFrom(epsilon=epsilon, error=error) for epsilon, error in found.items())
+
+
+def find_hidden(
+    config: RunConfig, last: Published, evidence: Evidence, labels: NDArray[Any]
+) -> Hidden | None:
+    """What the reports could not tell from noise; None where several outputs or no cells were asked about.
+
+    `labels`: public ones.
+    """
+    if (
+        not isinstance(last, Protocol)
+        or len(evidence.totals) > 1
+        or (last.n_classes > 2 and not last.numeric)
+    ):
+        return None
+    found = smallest_errors(last, evidence.totals[0], 1.0, (config.privacy.epsilon,))
+    is_class = config.label == "class"
+    planted = SIZE_OF_A_CLASS if is_class else SIZE_OF_A_NUMBER * float(np.std(labels))
+    return next((Hidden(difference=one, is_small=one <= planted * SHARE) for one in found.values()), None)
 
 
 def find_whole(encoding: Encoding, rows: NDArray[np.float32]) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ SAYS = {
     "unfinished": "It is still running, or was ended from outside. Finished steps stand; the same command goes on from there:",
     # the paragraph under it
     "public as good": "{reference} alone was as good here: it needs no private reports.",
+    "public as good so far": "{reference} alone was as good here.",
     "public better": "{reference} alone was better here, and needs no private reports: use it instead.",
     "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
     "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
@@ -55,6 +56,7 @@ SAYS = {
     "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a "
     "chance of {chance}.",
     "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
+    "hidden all": "The noise could hide any difference in “{output}”.",
     "chance": "Noise alone would make the reports differ so much with a chance of {chance}.",
     "clear kinds": "A correction is clear in {clear} of {cells}.",
     "no clear kind": "In none of {cells} is a correction clear.",

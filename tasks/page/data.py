@@ -189,6 +189,19 @@ class FoundFrom:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hidden:
+    """The largest difference on average that reports leave open, whatever the public rows say.
+
+    Attributes:
+        difference: above it, and wherever it is, a collection finds it with the power of a plan.
+        is_small: whether a plan would call it found: it is no larger on average than what a plan plants.
+    """
+
+    difference: float
+    is_small: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """All that was measured on held-back rows.
 
@@ -500,6 +513,7 @@ class Run:
     description: Description | None = None
     scores: Scores | None = None
     finds: tuple[FoundFrom, ...] = ()
+    hidden: Hidden | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
 

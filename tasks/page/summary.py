@@ -147,6 +147,8 @@ def advise(run: Run) -> list[Sentence]:
     if run.failure is not None or run.scores is None or reference is None:
         return []
     key = {"no better": "public as good", "worse": "public better"}.get(compare(run, reference))
+    if key == "public as good" and run.hidden is not None and not run.hidden.is_small:
+        key = "public as good so far"  # too few reports, or too noisy ones, to say that none are needed
     better = _better_rival(run)
     if key and better:
         return [say("public better", reference=name_score(run, better))]
@@ -220,6 +222,7 @@ def _differences(run: Run) -> list[Sentence]:
         elif model.chance is not None and not model.is_found:
             sentences.append(say("no difference", nouns=run.nouns))
             sentences.append(say("chance", chance=units.percent(model.chance, 0)))
+            sentences += _hidden(run)
         elif model.tree is not None:
             at = model.tree.clearest
             average = model.tree.estimates[at]
@@ -243,11 +246,19 @@ def _differences(run: Run) -> list[Sentence]:
             sentences.append(say("groups", groups=say_asked(run, run.n_cells), cells=cells))
         return sentences
     sentences = [say("no difference", nouns=run.nouns)]
-    if len(model.differences) == 1 and (sd := model.differences[0].sd):
-        size = unit.error(sd).lstrip("±\u00a0")
-        size = unit.with_name(size) if unit.kind == "number" else size + units.SUFFIXES[unit.kind]
-        sentences.append(say("hidden", size=size, output=model.outputs[0]))
-    return sentences
+    return [*sentences, *_hidden(run)]
+
+
+def _hidden(run: Run) -> list[Sentence]:
+    """How large a difference the reports could not have told from noise."""
+    if run.hidden is None:
+        return []
+    unit, output = _difference_unit(run), run.model.outputs[0]
+    if run.label == "class" and run.hidden.difference >= 1:
+        return [say("hidden all", output=output)]
+    size = unit.error(run.hidden.difference / 2).lstrip("±\u00a0")
+    size = unit.with_name(size) if unit.kind == "number" else size + units.SUFFIXES[unit.kind]
+    return [say("hidden", size=size, output=output)]
 
 
 def _difference_unit(run: Run) -> Unit:

@@ -229,7 +229,8 @@ def kinds(run: Run) -> float:
 
 def hidden(run: Run) -> Figures:
     scale = 100.0 if run.facts["label"] == "class" else 1.0
-    return (scale * 2 * run.facts["description"]["differences"][0]["sd"],)
+    held = np.maximum(run.totals[0].counts.sum(axis=1), 0.0)
+    return (scale * smallest_error(run.protocol, run.totals[0], held / held.sum(), 1.0),)
 
 
 def several(run: Run) -> bool:

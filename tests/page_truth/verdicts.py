@@ -49,8 +49,12 @@ def check_verdict(run: Run) -> list[str]:
     expected = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(judge(run))
     if expected and has_better_rival(run):
         expected = "public better"
+    hidden = run.facts.get("hidden")
+    if expected == "public as good" and hidden is not None and not hidden["is_small"]:
+        expected = "public as good so far"
     advice = {one.attributes.get("data-says") for one in run.page.every("span")} & {
         "public as good",
+        "public as good so far",
         "public better",
     }
     if advice != {expected} - {None}:

@@ -23,7 +23,7 @@ from ldptree.models.description import Cell, Condition, Description, Estimate, N
 from storage.store import Store
 from tasks.page import findings, privacy, summary, units
 from tasks.page.charts import ROW, WHOLE, Axis, ribbons
-from tasks.page.data import Bin, CellTest, Check, Failure, Influence, Rows, Run, Score, Scores, Span
+from tasks.page.data import Bin, CellTest, Check, Failure, Hidden, Influence, Rows, Run, Score, Scores, Span
 from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
 from tasks.report import describe_stop, read_facts
@@ -238,6 +238,24 @@ def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> Non
     assert {"no difference", "not by reports"} & {one.key for one in summary.lead(better)} == {
         "not by reports"
     }
+
+
+def test_reports_that_are_blind_do_not_say_that_none_are_needed(runs: dict[str, Run]) -> None:
+    run = runs["a correction"]
+    run = replace(_scored(run, (-0.001, 0.001)), description=replace(run.model, is_found=False, chance=0.5))
+
+    def said(difference: float, *, is_small: bool) -> str:
+        return summary.say_finding(
+            found := replace(run, hidden=Hidden(difference=difference, is_small=is_small))
+        ) + summary.say_details(found)
+
+    blind = said(0.36, is_small=False)
+    assert "could hide a difference of 36.0\u00a0points" in blind
+    assert "needs no private reports" not in blind
+    assert "could hide any difference" in said(1.2, is_small=False)
+    sharp = said(0.03, is_small=True)
+    assert "could hide a difference of 3.0\u00a0points" in sharp
+    assert "needs no private reports" in sharp
 
 
 def test_a_public_model_that_does_better_is_admitted(runs: dict[str, Run]) -> None:
