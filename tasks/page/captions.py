@@ -334,8 +334,7 @@ GLOSSARY = {
     "ε": "Epsilon, the privacy cost. Lower is safer.",
     "kind": "A cell: one end of the tree, rows that are alike.",
     "correction": "What is added to the public model's answer.",
-    "± 2 sd": "Two standard deviations to each side: the true value lies inside 95 times in 100. Ends in brackets hold what "
-    "clipping may hide, too.",
+    "± 2 sd": "Two standard deviations to each side: the truth lies inside 95 times in 100. Brackets hold what clipping hides.",
     "public": "Data that anyone may see.",
 }
 """Words used on the page, marked once each in its open part."""
