@@ -98,9 +98,11 @@ def _data(run: Run) -> list[Sentence]:
 
 
 def _widest(run: Run, tree: findings.Tree) -> int:
-    """Letters of the longest estimate in the tree, but no fewer than of a small one: all rows have columns of one width."""
-    shown = [tree.unit.estimate(findings.shown_estimate(run, end.node)) for end in tree.ends]
-    return max(11, *map(len, shown))
+    """Letters of the longest estimate in the tree, but no fewer than of a small one: all rows have columns of one width. Ends
+    in brackets stand below it in small letters, of which six are as wide as five.
+    """
+    shown = [tree.unit.estimate(findings.shown_estimate(run, end.node)).partition(" (") for end in tree.ends]
+    return max(11, *(max(len(value), 5 * len(ends) // 6 + 1) for value, _, ends in shown))
 
 
 def _learned(run: Run) -> dict[str, Any]:
