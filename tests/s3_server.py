@@ -27,20 +27,33 @@ PIECE = 64 << 10
 """Bytes that a slow answer has at a time."""
 
 
+OPEN = []
+"""Ports of moto's servers in this process."""
+
+
 @contextmanager
 def s3_server():
-    """The port of an S3 server with nothing in it."""
+    """The port of an S3 server, with nothing in it unless another one is open: those of one process have one memory."""
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
+    port = server.get_host_and_port()[1]
+    if not OPEN:
+        _request(port, "POST", "/moto-api/reset")
+    OPEN.append(port)
     try:
-        yield server.get_host_and_port()[1]
+        yield port
     finally:
+        OPEN.remove(port)
         server.stop()
 
 
 def make_bucket(port, name):
+    _request(port, "PUT", f"/{name}")
+
+
+def _request(port, method, path):
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("PUT", f"/{name}")
+    connection.request(method, path)
     assert connection.getresponse().status == 200
     connection.close()
 
