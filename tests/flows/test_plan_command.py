@@ -144,6 +144,7 @@ def test_too_few_public_rows_are_refused(typed, tmp_path):
     assert "50 public rows: a forecast takes 100" in err
 
 
+@pytest.mark.slow
 def test_it_tells_of_the_epsilon_that_is_configured_first(typed):
     """And of a row it says the same in words and in the table."""
     code, out, _ = typed("--holders", "100", "--epsilon", "2,8")

@@ -363,6 +363,7 @@ def test_people_are_solved_for_what_is_wanted(wanted, needed):
         assert needed <= found.needed <= needed * 1.1
 
 
+@pytest.mark.slow
 def test_what_is_solved_backwards_agrees_with_the_plan_and_never_turns_back():
     """Gains are smoothed over the whole grid, so that those of one simulation say otherwise between its sizes and beyond them."""
     simulated = forecaster("correction", size=0.3, n=600, by_coins=True)
