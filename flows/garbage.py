@@ -12,7 +12,7 @@ import contextlib
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -28,7 +28,7 @@ from schemas.manifest import ZONES, Manifest, Record
 from storage import warehouse
 from storage.ledger.campaigns import Campaign
 from storage.ledger.seal import check_state
-from storage.objects.copies import unused_raw_copies
+from storage.objects.copies import files_below, unused_raw_copies
 from storage.objects.object_store import Entry
 from storage.store import ARTIFACT, Store
 
@@ -62,8 +62,12 @@ def newest_runs(store: Store, keep: int) -> list[str]:
     """The names of the newest runs. Of several runs that found the same artifacts only the newest counts: the others are its
     copies. Raises ArtifactCorrupt.
     """
+    return _newest(store, _runs(store), keep)
+
+
+def _newest(store: Store, runs: Sequence[str], keep: int) -> list[str]:
     kept: dict[frozenset[str], str] = {}
-    for run in reversed(_runs(store)):
+    for run in reversed(runs):
         if len(kept) < keep:
             kept.setdefault(frozenset(records_of_run(store, run) or {run}), run)
     return list(kept.values())
@@ -108,20 +112,22 @@ def _garbage(store: Store, keep: int) -> _Garbage:
     since = objects.now() - GRACE.total_seconds() if objects.is_shared else math.inf
     listed = [entry for top in (*ZONES, "runs", STARTED) for entry in objects.entries(top, deep=True)]
     young = {entry.name for entry in listed if entry.modified > since}
-    newest = newest_runs(store, keep)
-    kept = [
-        run for run in _runs(store) if run in newest or any(_is_below(one, f"runs/{run}") for one in young)
-    ]
+    runs = _runs(store)
+    newest = _newest(store, runs, keep)
+    kept = [run for run in runs if run in newest or any(_is_below(one, f"runs/{run}") for one in young)]
     records = {name for run in kept for name in records_of_run(store, run)}
     check_state(store)
     everything = whole_records(store)
-    needed = _standing(store, everything, everything.keys() & (records | young))
-    protected = _protected(store) | {_unit(m) for name in needed for m in everything[name].parts.values()}
+    received = _protected(store)
+    needed = _standing(store, everything, everything.keys() & (records | young), received)
+    protected = received | {_unit(m) for name in needed for m in everything[name].parts.values()}
     recorded = {_unit(m) for record in everything.values() for m in record.parts.values()}
     doomed = {
-        "runs": [f"runs/{run}" for run in _runs(store) if run not in kept],
+        "runs": [f"runs/{run}" for run in runs if run not in kept],
         "started": [
-            entry.name for entry in objects.entries(STARTED) if _RUN.fullmatch(PurePosixPath(entry.name).stem)
+            entry.name
+            for entry in listed
+            if entry.name.rpartition("/")[0] == STARTED and _RUN.fullmatch(PurePosixPath(entry.name).stem)
         ],
         "records": sorted(everything.keys() - needed),
         "artifacts": [
@@ -142,14 +148,16 @@ def _garbage(store: Store, keep: int) -> _Garbage:
     return _Garbage(
         **doomed,
         leftovers=leftovers,
-        size=sum(entry.size for entry in going) + sum(map(_size, leftovers)),
+        size=sum(entry.size for entry in going) + sum(map(size_on_disk, leftovers)),
         n_kept=len(kept),
     )
 
 
-def _standing(store: Store, everything: Mapping[str, Record], kept: Iterable[str]) -> set[str]:
-    """Which records stay where these do."""
-    received, behind = _protected(store), _behind_answers(everything)
+def _standing(
+    store: Store, everything: Mapping[str, Record], kept: Iterable[str], received: Set[str]
+) -> set[str]:
+    """Which records stay where these do; `received`: as `_protected`."""
+    behind = _behind_answers(everything)
     return _with_sources(set(kept), everything) | {
         name
         for name, record in everything.items()
@@ -221,9 +229,10 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(f.stat().st_size for f in files if f.is_file())
+def size_on_disk(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder and below it."""
+    files = files_below(path) if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _write_lists(store: Store, found: _Garbage) -> None:

@@ -9,14 +9,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ldptree.errors import ConfigError
-from schemas.manifest import ZONES, Manifest, Record
+from schemas.manifest import Manifest, Record
 from schemas.named_files import BUCKETS, NO_SUCH_FOLDER, folder_fault, shown_path
-from storage.formats import read_stamped
-from storage.ledger.seal import check_state
+from storage.formats import SEAL, read_stamped
+from storage.holders.secret import SECRET
+from storage.ledger.seal import LEDGER, PARTS, check_state
 from storage.objects.addresses import bucket_address
 from storage.store import Store
 
-_OF_A_WORK_FOLDER = (".in-use", "holders/secret", "holders/seal", "holders/released_checks")
+_OF_A_WORK_FOLDER = (
+    ".in-use",
+    SECRET,
+    "holders/released_checks",
+    *(f"{part}/{SEAL}" for part in (LEDGER, *PARTS)),
+)
 
 
 @contextlib.contextmanager
@@ -95,11 +101,8 @@ def open_existing(work: Path) -> Store:
 
 def _is_used(store: Store) -> bool:
     """Whether a run, or what is left of one, was ever here: others too have folders called "runs" and "public"."""
-    if any(store.objects.size(name) is not None for name in _OF_A_WORK_FOLDER):
-        return True
-    return any(
-        entry.name.endswith("/seal") for zone in ZONES for entry in store.objects.entries(zone, deep=True)
-    ) or any(True for _ in store.records())
+    known = any(store.objects.size(name) is not None for name in _OF_A_WORK_FOLDER)
+    return known or any(True for _ in store.records())
 
 
 def whole_records(store: Store) -> dict[str, Record]:

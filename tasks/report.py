@@ -58,7 +58,7 @@ from tasks.page.example import draw_example, draw_example_in_rounds
 from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.progress import Timeline
-from tasks.scoring.forecast import SHARE, SIZE_OF_A_CLASS, SIZE_OF_A_NUMBER
+from tasks.scoring.forecast import SHARE, planted_size
 from tasks.scoring.held_back import EPSILONS
 from tasks.step import NotInKey, step
 
@@ -395,9 +395,8 @@ def find_hidden(
     ):
         return None
     found = smallest_errors(last, evidence.totals[0], 1.0, (config.privacy.epsilon,))
-    is_class = config.label == "class"
-    planted = SIZE_OF_A_CLASS if is_class else SIZE_OF_A_NUMBER * float(np.std(labels))
-    return next((Hidden(difference=one, is_small=one <= planted * SHARE) for one in found.values()), None)
+    small = SHARE * planted_size(labels, is_number=config.is_numeric)
+    return next((Hidden(difference=one, is_small=one <= small) for one in found.values()), None)
 
 
 def find_whole(encoding: Encoding, rows: NDArray[np.float32]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.garbage import newest_runs
+from flows.garbage import newest_runs, size_on_disk
 from flows.naming import WORK_FOLDER
 from flows.provenance import in_use
 from flows.server import prefect_database, standing
@@ -41,7 +41,7 @@ def collect_flow_runs(work: Path, *, keep: int, dry_run: bool) -> str | None:
     if "PREFECT_API_URL" not in os.environ and not (database and database.exists()):
         return None
     with in_use(store.root, alone=True):
-        before = _size(home)
+        before = size_on_disk(home)
         again = f"ldptree gc --work {work}"
         server = Server(store.root, again=again)
         is_own = home.is_relative_to(store.root) and (
@@ -61,7 +61,7 @@ def collect_flow_runs(work: Path, *, keep: int, dry_run: bool) -> str | None:
                 prefect_database.forget_events(database, gone)
     if dry_run:
         return f"Prefect: {len(gone)} flow runs would go"
-    return f"Prefect: {len(gone)} flow runs gone, {max(0, before - _size(home)) / 1e6:.1f} MB"
+    return f"Prefect: {len(gone)} flow runs gone, {max(0, before - size_on_disk(home)) / 1e6:.1f} MB"
 
 
 def _delete(store: Store, keep: int, *, is_own: bool, dry_run: bool) -> tuple[list[str], list[str]]:
@@ -127,7 +127,3 @@ def _delete_results(home: Path) -> None:
     """Prefect's copies of records: the store has the records, and a run that finds one gives Prefect a new copy."""
     for path in (home / "storage").glob("ldptree-*"):
         path.unlink(missing_ok=True)
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

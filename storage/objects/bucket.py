@@ -260,9 +260,8 @@ class BucketObjects:
         """
         yesterday = time.time() - timedelta(days=1).total_seconds()
         drafts = [path for path in (self.root / "drafts").glob("*/*/*") if path.stat().st_mtime < yesterday]
-        copies = files_below(
-            self.root / "copies"
-        )  # before the objects: a copy of a later one is not among them
+        # Before the objects: a copy of a later one is not among them.
+        copies = files_below(self.root / "copies")
         with self._faults_of(""):
             listed = [one for page in obstore.list(self._bucket) for one in page]
         kept = {self._copy(one, one["path"]) for one in listed if one["path"] in standing}
@@ -290,7 +289,7 @@ class BucketObjects:
 
         Objects that stand are copied by the server.
         """
-        for path in sorted(path for path in draft.rglob("*") if path.is_file()):
+        for path in sorted(files_below(draft)):
             self._put_or_same(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes())
         for below, other in standing.items():
             with self._faults_of(other):

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, product
 
 from ldptree.errors import DataError
 from schemas.catalogue import catalogue
@@ -246,11 +246,9 @@ def write_toml(proposal: Proposal) -> str:
         f"epsilon = {EPSILON}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
     ]
     fixed, drop = _fixed_lines(proposal), proposal.drop
-    for others in (proposal.others, {}):
-        for drop_lines in (_drop_by_column(drop), _drop_by_kind(drop), _drop_packed(drop)):
-            lines = [*fixed, *drop_lines, *_derive_lines(proposal.derive, others), *tail]
-            if len(lines) <= MOST_LINES:
-                break
+    ways = _drop_by_column(drop), _drop_by_kind(drop), _drop_packed(drop)
+    for others, drop_lines in product((proposal.others, {}), ways):
+        lines = [*fixed, *drop_lines, *_derive_lines(proposal.derive, others), *tail]
         if len(lines) <= MOST_LINES:
             break
     return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.families import FAMILIES
 from ldptree.families.family import Family
@@ -27,7 +28,7 @@ from tasks.learning import Asking, build_family
 
 SIZE_OF_A_CLASS = 0.1
 SIZE_OF_A_NUMBER = 0.25
-"""Of the standard deviation of public labels: the difference that is planted unless one is named."""
+"""Of the standard deviation of public labels."""
 MODELS, GRID = "models", "forecasts"
 """What takes a plan its time, as its progress is told: public models that are fitted, then people who are simulated."""
 SHARE = 0.5
@@ -103,9 +104,7 @@ def plan_collection(
 ) -> CollectionPlan:
     """The plan. Raises ConfigError where there are too few public rows, and what the family raises."""
     rows = _read_rows(part, asking)
-    size = wanted.detect or (
-        SIZE_OF_A_NUMBER * float(rows.labels.std()) if rows.is_number else SIZE_OF_A_CLASS
-    )
+    size = wanted.detect or planted_size(rows.labels, is_number=rows.is_number)
     difference = Difference(size=size, share=SHARE)
 
     def build(epsilon: float) -> Family[Any, Any, Any, Any]:
@@ -136,6 +135,11 @@ def plan_collection(
             if wanted.detect is None or in_rounds
             else _solve(Sharpness(forecaster, wanted.detect), forecasts, wanted),
         )
+
+
+def planted_size(labels: NDArray[Any], *, is_number: bool) -> float:
+    """The difference that is planted unless one is named. `labels`: public ones."""
+    return SIZE_OF_A_NUMBER * float(np.std(labels)) if is_number else SIZE_OF_A_CLASS
 
 
 def _solve(goal: Goal, forecasts: Sequence[Forecast], wanted: Wanted) -> Backwards:

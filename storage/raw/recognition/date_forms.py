@@ -24,6 +24,7 @@ FORMS_TRIED = 8
 """Different shapes of value that are looked at; a column of dates has one or two."""
 
 NEARLY_ALL_DAYS, FEW_YEARS = 25, 3
+"""Different days of a month that a column of dates has, and different years, of which a wrong form makes its days."""
 
 _EPOCHS = {1: (978_307_200, 2_208_988_800), 1_000: (978_307_200_000, 2_208_988_800_000)}
 """Seconds since 1970, and thousandths of them, from 2001 to 2039."""
