@@ -24,7 +24,7 @@ from chain import (
 
 from ldptree.baselines import select_baselines
 from ldptree.client import Client
-from ldptree.errors import ConfigError, DataError, ProtocolMismatch
+from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
 from ldptree.families.correction import fit_corrected
 from ldptree.families.corrections import ResidualEstimates, correct
@@ -218,113 +218,6 @@ def test_what_is_too_large_is_refused_with_its_size_before_anybody_is_asked(
     assert nobody_was_asked(chain.store)
 
 
-# Labels that do not fit
-
-
-TOLD = {
-    "text": (lambda n: np.where(np.arange(n) % 2, "card", "cash"), "class"),
-    "0 and 1": (lambda n: np.arange(n) % 2, "class"),
-    "0.0 and 1.0": (lambda n: np.arange(n) % 2 * 1.0, "class"),
-    "true and false": (lambda n: np.where(np.arange(n) % 2, "true", "false"), "class"),
-    "ten whole values": (lambda n: np.arange(n) % 10, "class"),
-    "eleven whole values": (lambda n: np.arange(n) % 11, "number"),
-    "halves": (lambda n: np.arange(n) % 4 / 2, "number"),
-}
-
-
-@pytest.mark.parametrize("kind", TOLD)
-def test_a_label_is_a_class_where_public_rows_have_few_whole_values_or_texts_of_it(run, kind):
-    make, label = TOLD[kind]
-    chain = run(make=rides_config, columns={"paid": make(600)}, dataset={"positive": None})
-    assert chain.ingested.facts["label"] == label
-    assert chain.terms.config.label == label
-    assert bool(chain.scaled.facts.get("classes")) == (label == "class")
-
-
-def test_no_private_row_decides_what_a_label_is(run):
-    """Of three rows one is public; what the other two hold would make it a number, or a text."""
-    paid = np.where(np.arange(600) % 3 == 0, np.arange(600) // 3 % 2, np.arange(600) / 7)
-    chain = run(
-        make=rides_config,
-        columns={"paid": paid},
-        dataset={"positive": None, "on_bad_rows": "quarantine", "max_bad_fraction": 1.0},
-    )
-    assert chain.ingested.facts["label"] == "class"
-
-
-@pytest.mark.parametrize("label", ["class", "number"])
-def test_a_label_whose_kind_is_stated_is_of_that_kind(run, label):
-    chain = run(
-        make=rides_config, columns={"paid": np.arange(600) % 5}, dataset={"positive": None, "label": label}
-    )
-    assert chain.terms.config.label == label
-    assert bool(chain.scaled.facts.get("classes")) == (label == "class")
-
-
-def test_a_derived_label_is_told_too(run):
-    chain = run(
-        make=rides_config,
-        dataset={
-            "positive": None,
-            "target": "is_card",
-            "derive": {"is_card": "(paid = 'card')::INT"},
-            "drop": ["person", "paid"],
-        },
-    )
-    assert chain.ingested.facts["label"] == "class"
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_text_that_is_stated_to_be_a_number_is_refused_with_what_to_do(run, tmp_path, kind):
-    path = rides(tmp_path / "a.csv", 300, 1)
-    if kind == "parquet":
-        frame = pl.read_csv(path).with_columns(paid=pl.col("paid") == "card")
-        path = tmp_path / "a.parquet"
-        frame.write_parquet(path)
-    chain = run(path=path, make=rides_config, dataset={"positive": None, "label": "number"})
-    with pytest.raises(DataError) as refused:
-        assert chain.ingested
-    message = str(refused.value)
-    assert 'column "paid"' in message
-    assert 'dataset.label = "class"' in message
-    assert run("named", path=path, make=rides_config, dataset={"positive": None}).published
-
-
-@pytest.mark.parametrize("make", [rides_config, fares_config])
-def test_a_label_that_is_missing_or_not_declared_counts_as_outside(run, make):
-    """At eps 40 nothing is lost in noise: the totals outside are the people whose label is none."""
-    if make is rides_config:
-        # of three rows in a row the first is public
-        paid = np.array(["card", "owed", "cash", "cash", "card", "owed"])[np.arange(600) % 6].tolist()
-        for row in range(0, 600, 3):
-            paid[row] = "card" if row % 2 else "cash"
-        changes = {"dataset": {"positive": None, "classes": ["cash", "card"]}}
-    else:
-        miles = np.where(np.arange(600) % 6 == 4, "", "3.5").tolist()
-        miles[0] = "9.5"
-        paid, changes = np.arange(600) % 17, {"dataset": {"missing": "drop"}}
-    columns = {"paid": paid} | ({} if make is rides_config else {"miles": miles})
-    chain = run(
-        make=make,
-        columns=columns,
-        privacy={"epsilon": 40.0, "mechanism": "grr"},
-        model={"depth": 1},
-        correction={"label_levels": 2},
-        evaluate=False,
-        **changes,
-    )
-    private = pl.concat([tables_of(path) for path in chain.store.files(chain.held["train"])])
-    is_out = private["paid"] == "owed" if make is rides_config else private["miles"].is_null()
-    totals = read_totals(chain.store, chain.totals["totals"], published(chain))[0]
-    assert 0 < is_out.sum() < 400
-    assert totals.outside == pytest.approx(is_out.sum(), abs=0.5)
-    assert np.isfinite(learned(chain).corrections.correction).all()
-
-
-def tables_of(path):
-    return pl.from_arrow(pq.read_table(path))
-
-
 # Reports
 
 
@@ -366,10 +259,8 @@ def test_people_out_of_range_are_left_out_where_that_is_asked_for(run):
         for outside in ("clip", "drop")
     }
     out = {k: read_totals(c.store, c.totals["totals"], published(c))[0].outside for k, c in chains.items()}
-    far = sum(
-        (tables_of(path)["miles"] > 50).sum()
-        for path in chains["drop"].store.files(chains["drop"].held["train"])
-    )
+    dropped = pl.from_arrow(tables.read(chains["drop"].store.files(chains["drop"].held["train"])))
+    far = (dropped["miles"] > 50).sum()
     assert out["clip"] == pytest.approx(0, abs=0.5)
     assert out["drop"] == pytest.approx(far, abs=0.5)
     assert far > 50

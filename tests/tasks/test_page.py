@@ -22,7 +22,7 @@ from ldptree.mechanisms import mechanism_for
 from ldptree.models.description import Cell, Condition, Description, Estimate, Node
 from storage.store import Store
 from tasks.page import findings, privacy, summary, units
-from tasks.page.charts import ROW, WHOLE, Axis, ribbons
+from tasks.page.charts import ROW, WHOLE, ribbons
 from tasks.page.data import Bin, CellTest, Check, Failure, Hidden, Influence, Rows, Run, Score, Scores, Span
 from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
@@ -547,12 +547,6 @@ def test_a_page_stays_small_whatever_the_size_of_the_model(runs: dict[str, Run])
     assert "The 400 largest of 3,000" in html
 
 
-def test_the_recomputed_epsilon_is_never_shown_below_what_it_is() -> None:
-    shown = units.exact_epsilon(1.9999999991)
-    assert shown.endswith("2.000\u202f000\u202f000")
-    assert "1.500\u202f000\u202f001" in units.exact_epsilon(1.5000000001)
-
-
 def test_simulated_rows_are_called_simulated_and_real_ones_are_not(runs: dict[str, Run]) -> None:
     run = runs["classes"]
     assert "simulated" not in summary.headline(run).text
@@ -579,73 +573,3 @@ def test_the_example_is_made_up_and_says_so(runs: dict[str, Run]) -> None:
     corrected = runs["a correction"].privacy.example
     assert corrected is not None
     assert {"too high", "too low"} <= set(corrected.levels) <= {"too high", "high", "right", "low", "too low"}
-
-
-def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_name(
-    runs: dict[str, Run],
-) -> None:
-    def node(column: str) -> Node:
-        return Node(
-            share=0.5,
-            cells=1,
-            estimates=(Estimate(value=0.0),),
-            conditions=(Condition(column=column, low=2.0),),
-        )
-
-    run = replace(runs["classes"], nouns="rows")
-    assert units.say_split(node("miles"), None, run) == "miles over 2"
-    assert units.say_split(node("miles"), node("hour"), run) == "miles over 2"
-    assert units.say_split(node("miles"), node("miles"), run) == "over 2"
-    run = replace(run, units={"miles": "km", "fare": "$", "wait": "s"})
-    assert units.say_split(node("miles"), node("miles"), run) == "over 2\u00a0km"
-    assert units.say_split(node("fare"), None, run) == "fare over $2"
-    assert units.say_split(node("wait"), None, run) == "wait over 2\u00a0s"
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "said"),
-    [
-        (4.5, "$", "$4.50"),
-        (-4.5, "€", "\u2212€4.50"),
-        (1200.0, "$", "$1,200"),
-        (0.125, "£", "£0.125"),
-        (150.0, "s", "2\u202fmin 30\u202fs"),
-        (12.0, "s", "12\u00a0s"),
-        (7.25, "km", "7.25\u00a0km"),
-        (7.25, "", "7.25"),
-    ],
-)
-def test_a_number_of_a_column_has_its_unit(value: float, unit: str, said: str) -> None:
-    assert units.raw_measured(value, unit) == said
-
-
-@pytest.mark.parametrize("values", [[0.1, 0.9], [-3e6, 5e6], [1e-7, 3e-7], [4.0], [0.0, 0.0]])
-def test_an_axis_has_round_ticks_and_holds_its_values(values: list[float]) -> None:
-    axis = Axis.of(values)
-    assert axis.low <= min(values) <= max(values) <= axis.high
-    assert 1 <= len(axis.ticks) <= 12
-    assert all(axis.low <= tick <= axis.high for tick in axis.ticks)
-
-
-def test_numbers_are_written_with_the_decimals_their_spread_calls_for() -> None:
-    unit = units.Unit("number", 5.3, "$")
-    assert unit.value(12.4) == "$12.40"
-    assert unit.estimate(Estimate(value=12.4, sd=0.2), with_unit=True) == "$12.40 ±\u00a00.40"
-    assert unit.error(1e-6) == "±\u00a00.000002"
-    assert units.Unit("points", signed=True).bare(-0.0534) == "\u22125.3"
-    assert units.Unit("share").value(0.6317) == "63.2\u202f%"
-
-
-def test_large_figures_are_counted_in_millions_and_more_and_small_ones_are_whole():
-    squared, label = units.Unit("number", 8.8e9), units.Unit("number", 27_000.0, "€")
-    assert units.apart(8_829_184_456, 8_884_852_958, squared) == ("8.83\u00a0billion", "8.88\u00a0billion")
-    assert units.once("8.83\u00a0billion", "8.88\u00a0billion") == "8.83"
-    assert units.once("0.9\u00a0million", "1.2\u00a0billion") == "0.9\u00a0million"
-    assert squared.error(5e7) == "±\u00a00.10\u00a0billion"
-    assert label.value(173_912.4) == "€173,912"
-    assert [units.figures(value, 3) for value in (7.4123e9, 999_999, -2.5e6, 0.04183)] == [
-        "7.41 billion", "1.00 million", "-2.50 million", "0.0418",
-    ]  # fmt: skip
-    ticks = [Axis.of([0.0, end]) for end in (0.6, 20_000.0, 4e7, 5e10)]
-    ends = [axis.label(axis.ticks[-1]) for axis in ticks]
-    assert [end.lstrip("0123456789.") for end in ends] == ["", "\u202fk", "\u202fm", "\u202fbn"]
