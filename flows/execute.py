@@ -25,10 +25,6 @@ Shards = Callable[[], tuple[Call, Sequence[Call]]]
 """What all shards have in common, and what is each one's own."""
 
 
-CACHED = "Cached"
-"""Prefect's name for a task whose record it loaded."""
-
-
 class NotComputed(Exception):  # noqa: N818 - no error: what a step above has yet to make
     """What a step needs is not there yet."""
 
@@ -120,11 +116,12 @@ class ByPrefect(Plainly):
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
         """The record of a step, found or made."""
         from flows.server.run_log import log_step
+        from flows.server.step_tasks import is_cached
 
         label = _label(task, round_number)
         state: Any = self._as_task(task)(self.store, label, **inputs(), return_state=True)
         record: Record = state.result()
-        log_step(self.artifacts, label, task.step.name, [record], n_cached=int(state.name == CACHED))
+        log_step(self.artifacts, label, task.step.name, [record], n_cached=int(is_cached(state)))
         return record
 
     def shards(self, task: StepTask, inputs: Shards, round_number: int) -> list[Record]:
@@ -133,6 +130,7 @@ class ByPrefect(Plainly):
 
         from flows.server.run_log import log_step
         from flows.server.shards import progress_shown
+        from flows.server.step_tasks import is_cached
 
         common, shards = inputs()
         mapped = {key: [own[key] for own in shards] for key in shards[0]}
@@ -144,7 +142,7 @@ class ByPrefect(Plainly):
             records, n_cached = [], 0
             for state in self.engine.map(self._as_task(task), task.step.name, call):
                 records.append(state.result())
-                n_cached += state.name == CACHED
+                n_cached += is_cached(state)
         log_step(self.artifacts, label, task.step.name, records, n_cached=n_cached)
         return records
 

@@ -110,6 +110,7 @@ def _written(store: Store) -> set[str]:
 def _garbage(store: Store, keep: int) -> _Garbage:
     objects = store.objects
     since = objects.now() - GRACE.total_seconds() if objects.is_shared else math.inf
+    aside = objects.not_objects()  # before the objects: a copy of a later one is not among them
     listed = [entry for top in (*ZONES, "runs", STARTED) for entry in objects.entries(top, deep=True)]
     young = {entry.name for entry in listed if entry.modified > since}
     runs = _runs(store)
@@ -143,8 +144,8 @@ def _garbage(store: Store, keep: int) -> _Garbage:
     doomed = {kind: [name for name in names if name not in above] for kind, names in doomed.items()}
     gone = {name for names in doomed.values() for name in names}
     going = [entry for entry in listed if not gone.isdisjoint(_with_folders(entry.name))]
-    leftovers = objects.leftovers({entry.name for entry in listed} - {entry.name for entry in going})
-    leftovers += unused_raw_copies(GRACE)
+    kept_copies = {entry.copy for entry in listed} - {entry.copy for entry in going}
+    leftovers = [path for path in aside if path not in kept_copies] + unused_raw_copies(GRACE)
     return _Garbage(
         **doomed,
         leftovers=leftovers,

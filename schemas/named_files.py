@@ -21,6 +21,8 @@ LONGEST_SHOWN = 200
 """Characters of a path that a message shows."""
 BUCKETS = ("s3://", "gs://", "az://")
 """How the address of an object in a bucket begins."""
+SCHEME = "|".join(one.removesuffix("://") for one in BUCKETS)
+"""What stands before the colon, as a pattern."""
 IN_BUCKET = r"[A-Za-z0-9][\w.-]*(?:/[^/,?#%\\\s]+)*/*"
 """What follows, as a pattern: all that another reader of addresses would take for a port, a key, a query or a fragment is none of
 it, or two prefixes would be one.

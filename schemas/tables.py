@@ -21,9 +21,9 @@ from pydantic.json_schema import JsonSchemaValue
 
 from ldptree.limits import MAX_LIFETIME, check_epsilon
 from schemas.descriptions import describe_key
-from schemas.named_files import IN_BUCKET
+from schemas.named_files import IN_BUCKET, SCHEME
 
-BUCKET = rf"^(s3|gs|az)://{IN_BUCKET}$"
+BUCKET = rf"^({SCHEME})://{IN_BUCKET}$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 RAY = r"^(auto|[^\s:/]+:[0-9]{1,5})$"
 IN_WORDS = {

@@ -24,8 +24,8 @@ from prefect.client.schemas.objects import State
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME
 from prefect.tasks import Task
 
-from flows.execute import CACHED
 from flows.server.health import answers
+from flows.server.step_tasks import is_cached
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import Manifest, Record
 from schemas.named_files import BUCKETS
@@ -68,7 +68,7 @@ class Cluster:
         for future in self.runner.map(task, dict(call)):
             _wait_for(future.wrapped_future)
             future.wait()
-            if future.state.name == CACHED:
+            if is_cached(future.state):
                 progress.found(step)
             else:
                 took = time.monotonic() - began

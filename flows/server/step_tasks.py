@@ -15,6 +15,7 @@ from typing import Any
 
 from prefect import get_client, task
 from prefect.cache_policies import CachePolicy
+from prefect.client.schemas.objects import State
 from prefect.context import TaskRunContext
 from prefect.results import get_result_store
 from prefect.tasks import Task
@@ -78,6 +79,11 @@ class ArtifactPolicy(CachePolicy):
             records.write(obj=record, key=key)
         progress.found(self.step.name)
         return key
+
+
+def is_cached(state: State[Any]) -> bool:
+    """Whether Prefect loaded the record of a task and did not run it."""
+    return state.name == "Cached"
 
 
 @functools.cache

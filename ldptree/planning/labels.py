@@ -17,7 +17,7 @@ from ldptree.partition.label_unit import in_range_of_one
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.planning.people import KnownRows
+    from ldptree.planning.known_rows import KnownRows
 
 N_TREES = 100
 MIN_SAMPLES_LEAF = 5

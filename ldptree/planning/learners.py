@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldptree.families.family import Family
-    from ldptree.planning.people import KnownRows, Split
+    from ldptree.planning.known_rows import KnownRows
+    from ldptree.planning.people import Split
     from ldptree.protocol.protocol import Protocol
 
     Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldptree.encoding import Encoding
+    from ldptree.planning.known_rows import KnownRows
     from ldptree.planning.labels import LabelLaw
 
     Floats = NDArray[np.float64]
@@ -37,48 +37,6 @@ TILT = 1.0
 APART_SHARES = (0.05, 0.5)
 """Of the public rows: those that play people who are apart, any share between these, as a group may be small or large."""
 TRIES = 50
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class KnownRows:
-    """Public rows, or people that they play.
-
-    Attributes:
-        encoding: how a row is read.
-        raw: float64 [n, columns], every row encodable.
-        labels: class indices or numbers, [n].
-        label: the declared classes, or the two ends of a number's range.
-        protects: bool [n, d], what each protects where some features are public; else nothing.
-        chance: float64 [n], how likely each row is to be drawn; sums to 1.
-    """
-
-    encoding: Encoding
-    raw: Floats
-    labels: NDArray[Any]
-    label: tuple[Any, ...]
-    protects: Mask
-    chance: Floats
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.labels)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the label is a number."""
-        return self.labels.dtype.kind == "f"
-
-    def part(self, rows: NDArray[np.integer]) -> KnownRows:
-        """These rows, all equally likely."""
-        even = np.full(len(rows), 1.0 / max(len(rows), 1))
-        return replace(
-            self, raw=self.raw[rows], labels=self.labels[rows], protects=self.protects[rows], chance=even
-        )
-
-    def draw(self, n: int, generator: np.random.Generator) -> NDArray[np.int64]:
-        """Rows of n people drawn with replacement, int64 [n], increasing."""
-        return np.repeat(np.arange(self.n), generator.multinomial(n, self.chance))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
-from schemas.named_files import BUCKETS, IN_BUCKET, shown_path
+from schemas.named_files import BUCKETS, IN_BUCKET, SCHEME, shown_path
 from storage.objects.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from storage.objects.bucket import BucketObjects
 
-_ADDRESS = re.compile(rf"(s3|gs|az):/+({IN_BUCKET})")
+_ADDRESS = re.compile(rf"({SCHEME}):/+({IN_BUCKET})")
 _TWO = re.compile(r"holders=(.+),curator=(.+)")
-_MEANT_AS_ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]*:(/|$)|(s3|gs|az):|(holders|curator)=)")
+_MEANT_AS_ADDRESS = re.compile(rf"\s*([A-Za-z][\w+.-]*:(/|$)|({SCHEME}):|(holders|curator)=)")
 
 
 def bucket_address(work: str | Path) -> str | None:

@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -210,8 +210,11 @@ class BucketObjects:
                 found = [one for page in obstore.list(self._bucket, prefix=folder or None) for one in page]
             else:
                 found = list(obstore.list_with_delimiter(self._bucket, prefix=folder or None)["objects"])
-        entries = (Entry(one["path"], one["size"], one["last_modified"].timestamp()) for one in found)
-        return iter(sorted(entries, key=lambda entry: entry.name))
+        return iter(sorted(map(self._entry, found), key=lambda entry: entry.name))
+
+    def _entry(self, one: Any) -> Entry:
+        modified = one["last_modified"].timestamp()
+        return Entry(one["path"], one["size"], modified, self._copy(one, one["path"]))
 
     def folders(self, folder: str) -> list[str]:
         """The names of the folders right below a folder, in order."""
@@ -254,18 +257,11 @@ class BucketObjects:
         """Remove an object, or all objects of a folder and of those below it."""
         self.at_once(self.delete, [entry.name for entry in self.entries(name, deep=True)] or [name])
 
-    def leftovers(self, standing: Set[str]) -> list[Path]:
-        """Copies of what does not stand, or stands in another version; and drafts of an earlier day, as a machine of a cluster
-        holds no lock for its own.
-        """
+    def not_objects(self) -> list[Path]:
+        """Copies; and drafts of an earlier day, as a machine of a cluster holds no lock for its own."""
         yesterday = time.time() - timedelta(days=1).total_seconds()
         drafts = [path for path in (self.root / "drafts").glob("*/*/*") if path.stat().st_mtime < yesterday]
-        # Before the objects: a copy of a later one is not among them.
-        copies = files_below(self.root / "copies")
-        with self._faults_of(""):
-            listed = [one for page in obstore.list(self._bucket) for one in page]
-        kept = {self._copy(one, one["path"]) for one in listed if one["path"] in standing}
-        return drafts + [copy for copy in copies if copy not in kept]
+        return drafts + files_below(self.root / "copies")
 
     def modified(self, folder: str) -> float:
         """When an object of a folder was put last, by the server's clock."""

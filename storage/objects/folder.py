@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -139,7 +139,7 @@ class FolderObjects:
         path = self.path(name)
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
-    def leftovers(self, _standing: Set[str]) -> list[Path]:
+    def not_objects(self) -> list[Path]:
         """What killed runs were writing, beside artifacts and reports."""
         beside = [path for zone in ZONES for path in self.path(zone).glob("*/*")]
         within = [path for zone in ZONES for path in self.path(zone).glob("reports/*/**/*")]

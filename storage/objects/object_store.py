@@ -5,7 +5,7 @@ A name is a relative path with slashes, as "holders/ledger/release/00000001.char
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
@@ -18,11 +18,14 @@ Write = Callable[[BinaryIO], object]
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a listing: the name of an object, its size in bytes, and when it was written, in seconds since 1970."""
+    """A line of a listing: the name of an object, its size in bytes, when it was written, in seconds since 1970; and of one in a
+    bucket, where a copy of it is on this machine once there is one.
+    """
 
     name: str
     size: int
     modified: float
+    copy: Path | None = None
 
 
 class NotReached(OSError):  # noqa: N818 - as Damaged
@@ -82,9 +85,9 @@ class ObjectStore(Protocol):
     def withdraw(self, name: str) -> None:
         """Remove an object, or a folder with all objects below it. Raises OSError where one stays."""
 
-    def leftovers(self, standing: Set[str]) -> list[Path]:
+    def not_objects(self) -> list[Path]:
         """Files and folders on this machine that are no objects, while no run goes on here: what killed runs were writing, and
-        copies of objects that are not of these `standing` ones.
+        copies of objects.
         """
 
     def modified(self, folder: str) -> float:

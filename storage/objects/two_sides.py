@@ -7,7 +7,7 @@ on private rows.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Literal
@@ -86,9 +86,9 @@ class TwoSides:
         """Remove an object, or a folder with all objects below it."""
         self._of(name).withdraw(name)
 
-    def leftovers(self, standing: Set[str]) -> list[Path]:
+    def not_objects(self) -> list[Path]:
         """What is no object on this machine, of both sides."""
-        return [path for side in self._sides.values() for path in side.leftovers(standing)]
+        return [path for side in self._sides.values() for path in side.not_objects()]
 
     def modified(self, folder: str) -> float:
         """When what is in a folder was written last."""

@@ -16,7 +16,8 @@ from ldptree.families.family import Family
 from ldptree.planning.backwards import Figure, Goal, Need, Sharpness, solve_epsilon, solve_holders
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.forecast import Forecaster
-from ldptree.planning.people import Difference, Kind, KnownRows
+from ldptree.planning.known_rows import KnownRows
+from ldptree.planning.people import Difference, Kind
 from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
 from storage import tables

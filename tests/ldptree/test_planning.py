@@ -28,10 +28,11 @@ from ldptree.planning.detection import (
 )
 from ldptree.planning.expected import SURE, Expected, lowest_mean
 from ldptree.planning.forecast import Forecaster
+from ldptree.planning.known_rows import KnownRows
 from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
 from ldptree.planning.monotone import rise
-from ldptree.planning.people import Difference, KnownRows, Split, differ, draw_region
+from ldptree.planning.people import Difference, Split, differ, draw_region
 
 ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
 LABELS = {

@@ -16,6 +16,8 @@ from bucket_servers import SCHEMES, serve
 from s3_server import bucket_objects, make_bucket, proxy, s3_server, variables
 
 from ldptree.errors import ConfigError, DataError
+from schemas.named_files import BUCKETS
+from schemas.tables import BUCKET
 from storage.objects.addresses import bucket_address, find_objects, local_file, open_objects
 from tasks.data.source import locate
 
@@ -54,6 +56,12 @@ def refuse_other_keys(_, path, headers):
 
 def test_two_addresses_are_one_that_a_path_may_have_lost_slashes_of():
     assert bucket_address(TWO) == bucket_address(TWO.replace("//", "/")) == TWO
+
+
+@pytest.mark.parametrize("kind", BUCKETS)
+def test_a_bucket_of_every_kind_is_known_on_the_command_line_and_in_a_configuration(kind):
+    assert bucket_address(Path(f"{kind}bucket/team")) == f"{kind}bucket/team"
+    assert re.search(BUCKET, f"{kind}bucket/team")
 
 
 @pytest.mark.parametrize(
