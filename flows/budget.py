@@ -21,12 +21,10 @@ from storage.ledger.accounts import Account
 from storage.ledger.seal import seal_state
 from storage.store import Store
 from tasks.artifacts import read_protocol
+from tasks.page.captions import NOBODY
 from tasks.step import faults_stay_in_zone
 
-PROTECTS_NOBODY = (
-    "the holders' noise is seeded: who has the configuration can compute it again, so this run protects nobody. "
-    "Leave simulation.noise_seed out to ask people"
-)
+PROTECTS_NOBODY = f"{NOBODY} Leave simulation.noise_seed out to ask people."
 """What a run says that asks in earnest with seeded noise."""
 UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""

@@ -21,7 +21,7 @@ from tasks.artifacts import read_scores
 from tasks.data.validate import check_passed, failures
 from tasks.page.data import Run
 from tasks.page.making import peak_rss_mb
-from tasks.page.privacy import say_question
+from tasks.page.privacy import say_protection, say_question
 from tasks.page.render import render, summarize
 from tasks.page.summary import say_details, say_finding
 from tasks.progress import Timeline
@@ -62,6 +62,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "why_chosen": run.terms.why_chosen,
         **of_family,
         "steps": steps_of(run.timeline, by_step),
+        "protection": say_protection(facts),
         "finding": say_finding(facts),
         "details": say_details(facts),
         "seconds": round(run.timeline.elapsed, 2),

@@ -37,6 +37,7 @@ from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
 from tasks.data.source import check_named
 from tasks.page.data import Run as Facts
+from tasks.page.privacy import say_protection
 from tasks.page.render import summarize
 from tasks.page.summary import headline
 from tasks.predict import load_model, predict_table, read_matrix
@@ -89,12 +90,9 @@ class Run:
         """Whether the run protects the holders, in a sentence."""
         if self.summary["trial"]:
             return (
-                "A trial: the holders' noise is seeded, so that nobody is protected; release=True or campaign={...} asks them "
-                "in earnest."
+                f"{say_protection(self.facts)} It is a trial: release=True or campaign={{...}} asks people."
             )
-        if self.facts.privacy.seeded:
-            return f"Seeded: {PROTECTS_NOBODY}."
-        return f"A release: holders drew the coins of the operating system; epsilon {self.epsilon:g} protects them."
+        return PROTECTS_NOBODY if self.facts.privacy.seeded else say_protection(self.facts)
 
     @cached_property
     def headline(self) -> str:
@@ -110,8 +108,8 @@ class Run:
         return predict(self.model, source)
 
     def __str__(self) -> str:
-        """Whom the run protects, and the page's summary, as Markdown."""
-        return f"{self.protection}\n\n{summarize(self.facts)}"
+        """The page's summary, as Markdown."""
+        return summarize(self.facts)
 
     def __repr__(self) -> str:
         return f"<Run {self.summary['run']}: {self.headline} {self.protection}>"

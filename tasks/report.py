@@ -20,7 +20,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms.description import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
-from ldptree.planning.detection import smallest_errors
+from ldptree.planning.detection import noncentrality, smallest_errors
 from ldptree.protocol.protocol import Protocol, part_sizes
 from ldptree.protocol.question import PublicView, Question, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels
@@ -77,7 +77,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="23", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="24", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -384,19 +384,36 @@ def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[F
 def find_hidden(
     config: RunConfig, last: Published, evidence: Evidence, labels: NDArray[Any]
 ) -> Hidden | None:
-    """What the reports could not tell from noise; None where several outputs or no cells were asked about.
+    """What the reports could not tell from noise; None where no cells were asked about.
 
     `labels`: public ones.
     """
-    if (
-        not isinstance(last, Protocol)
-        or len(evidence.totals) > 1
-        or (last.n_classes > 2 and not last.numeric)
-    ):
+    if not isinstance(last, Protocol):
         return None
-    found = smallest_errors(last, evidence.totals[0], 1.0, (config.privacy.epsilon,))
+    epsilon, outputs = config.privacy.epsilon, _totals_of_outputs(last, evidence.totals)
+    # of an output that nobody drew everything is open
+    found = [
+        smallest_errors(last, one, 1.0, (epsilon,)).get(epsilon, 1.0) if one.n_inside > 0 else 1.0
+        for one in outputs
+    ]
+    # all outputs are tested together
+    several = noncentrality(len(found) * last.n_cells) / noncentrality(last.n_cells)
+    largest = max(range(len(found)), key=found.__getitem__)
+    difference = found[largest] * math.sqrt(several)
     small = SHARE * planted_size(labels, is_number=config.is_numeric)
-    return next((Hidden(difference=one, is_small=one <= small) for one in found.values()), None)
+    return Hidden(difference=difference, is_small=difference <= small, output=largest)
+
+
+def _totals_of_outputs(last: Protocol, totals: Sequence[Totals]) -> list[Totals]:
+    """Totals of each output; of several classes those where it stands in the place of the second, which shares are taken of."""
+    if last.numeric or last.n_classes == 2:
+        return list(totals)
+    found = []
+    for one in range(last.n_classes):
+        order = [*range(last.n_classes)]
+        order[1], order[one] = order[one], order[1]
+        found.append(replace(totals[0], counts=totals[0].counts[:, order]))
+    return found
 
 
 def find_whole(encoding: Encoding, rows: NDArray[np.float32]) -> tuple[str, ...]:

@@ -26,14 +26,14 @@ from schemas.named_files import shown_path
 from storage.store import Store
 
 METRICS = (
-    ("accuracy", "accuracy", ".3f"),
-    ("balanced_accuracy", "balanced", ".3f"),
-    ("auc", "AUC", ".3f"),
-    ("log_loss", "log loss", ".3f"),
+    ("accuracy", "accuracy", 3),
+    ("balanced_accuracy", "balanced", 3),
+    ("auc", "AUC", 3),
+    ("log_loss", "log loss", 3),
 )
 LEFT_OUT_LISTED = 10
-NUMBER_METRICS = (("mse", "MSE", None), ("mae", "MAE", None), ("r2", "R²", ".3f"))
-"""Of a label that is a number; an error has no format of its own, and is written as in the finding."""
+NUMBER_METRICS = (("mse", "MSE", None), ("mae", "MAE", None), ("r2", "R²", 3))
+"""Of a label that is a number; an error has no decimals of its own, and is written as in the finding."""
 LAST_WORDS_SECONDS = 5.0
 
 
@@ -126,7 +126,7 @@ def _send_last_words() -> None:
 def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
     from flows.budget import PROTECTS_NOBODY
     from tasks.page.captions import name_scores
-    from tasks.page.units import error_unit
+    from tasks.page.units import decimal, error_unit
 
     console = Console(highlight=False)
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
@@ -138,17 +138,17 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         scores = name_scores(summary)
         errors = {
             key: error_unit(found for one in scores.values() if (found := one.get(key)) is not None)
-            for key, _, form in shown
-            if form is None
+            for key, _, digits in shown
+            if digits is None
         }
         for number, (name, metrics) in enumerate(scores.items()):
             cells = [
                 "-"
                 if (value := metrics.get(key)) is None
                 else errors[key].bare(value)
-                if form is None
-                else f"{value:{form}}"
-                for key, _, form in shown
+                if digits is None
+                else decimal(value, digits)
+                for key, _, digits in shown
             ]
             table.add_row(name, *cells, style="" if number else "bold")  # ours first
         console.print(table)
@@ -163,14 +163,14 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         lines.append(f'chosen  model.estimator = "{summary["estimator"]}": {why}')
     if summary["trial"]:
         lines.append(
-            "a trial: the holders' noise is seeded and no ledger was charged; --release or [campaign] asks them in earnest"
+            f"{summary['protection']} It is a trial, and no ledger was charged: --release or [campaign] asks people."
         )
     elif summary["seeded"]:
-        lines.append(f"seeded  {PROTECTS_NOBODY}")
+        lines.append(PROTECTS_NOBODY)
     else:
         lines.append(
-            "a release: holders drew the coins of the operating system, and the ledger counts it; no holder has spent more than "
-            f"epsilon {summary['largest_spend']:g} in this work folder"
+            f"{summary['protection']} The ledger counts it: no holder has spent more than epsilon {summary['largest_spend']:g} "
+            "in this work folder."
         )
     lines += _left_out(summary["columns_left_out"])
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]

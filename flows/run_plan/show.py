@@ -44,7 +44,7 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
             console.print(f"expected to take about {seconds_in_words(total)}")
         console.print(sentence)
         if config.is_seeded and not config.is_trial:
-            console.print(f"seeded  {PROTECTS_NOBODY}", soft_wrap=True)
+            console.print(PROTECTS_NOBODY, soft_wrap=True)
     if look.refused is not None:
         raise look.refused
 

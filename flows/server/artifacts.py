@@ -19,6 +19,8 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from flows.server.standing import find_pages
 from tasks.page.captions import name_scores
 
+NOTHING = 1e-12
+"""A score below is rounding."""
 LAST_SECONDS = 5.0
 """What the artifacts that are left may take once the run is over."""
 
@@ -84,7 +86,8 @@ def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[s
 def _rounded(metrics: Mapping[str, float | None]) -> dict[str, str]:
     """Metrics by their names in words, to four digits; "-" for one that a model has not."""
     return {
-        _in_words(name): "-" if value is None else format(value, ".4g") for name, value in metrics.items()
+        _in_words(name): "-" if value is None else format(0.0 if abs(value) < NOTHING else value, ".4g")
+        for name, value in metrics.items()
     }
 
 

@@ -74,7 +74,9 @@ def choose_family(label: str, n_public: int, mechanism: str) -> Choice:
     if n_public < FEWEST_FOR_A_MODEL:
         few = f"{n_public} public rows" if n_public != 1 else "1 public row"
         return Choice(tree, f"{few} are too few for a public model, which takes {FEWEST_FOR_A_MODEL}")
-    return Choice("correction", f"{n_public:,} public rows carry a public model that reports can correct")
+    return Choice(
+        "correction", f"{n_public:,} public rows are enough for a public model, which reports can correct"
+    )
 
 
 def _lpct(

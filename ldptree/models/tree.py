@@ -124,7 +124,7 @@ class ClassLabel:
         low, high = self.interval(model, level)
         each = enumerate(model.decision)
         return [
-            f"{model.target} = {self.classes[k]}\n{model.probability[node, k]:.3f} ({low[node, k]:.3f} to {high[node, k]:.3f})"
+            f"predicts {self.classes[k]}\nchance {model.probability[node, k]:.3f} ({low[node, k]:.3f} to {high[node, k]:.3f})"
             for node, k in each
         ]
 

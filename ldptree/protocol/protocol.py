@@ -235,7 +235,10 @@ class Protocol:
                 figures["label_noise_sd"] *= high - low
         about: About = "cell and label" if self.base is None else "cell and error"
         if self.base is not None and self.base.contrasts:
-            about, figures["columns"] = "error along columns", len(self.base.contrasts)
+            # a category is one column of the rows, and several encoded ones
+            owners = [feature.column for feature in self.encoding.features for _ in feature.names]
+            columns = {owners[one.feature] for one in self.base.contrasts}
+            about, figures["columns"] = "error along columns", len(columns)
         return QuestionDescription(
             about=about,
             mechanism=self.mechanism.full_name,

@@ -29,28 +29,36 @@ SAYS = {
     "better": "Scrambled reports from {people} made {reference} better: {ours}, {move} from {before}.",
     "worse": "Scrambled reports from {people} made {reference} worse: {ours}, {move} from {before}.",
     "no better": "Scrambled reports from {people} made {reference} no better: {ours}, {before} without them.",
+    "guessing": "No model here is surely better than the same answer for everybody: {ours} with scrambled reports from {people}, "
+    "{before} by that answer alone.",
     "nothing new": "The reports of {people} found nothing that {reference} does not know already: {ours}, {before} without them.",
+    "could not tell": "The reports of {people} are too few or too noisy to tell whether {reference} is wrong: {ours}, {before} "
+    "without them.",
     "unsure": "It is unclear whether scrambled reports from {people} made {reference} better: {ours}, {before} without them.",
     "beats": "Scrambled reports from {people} gave a model that beats {reference}: {ours} against {before}.",
     "loses": "Scrambled reports from {people} gave a model that does worse than {reference}: {ours} against {before}.",
     "ties": "Scrambled reports from {people} gave a model that is not surely better than {reference}: {ours} against {before}.",
     "alone": "Scrambled reports from {people} gave a model of “{target}”: {ours}.",
-    "unscored found": "Scrambled reports from {people} found a difference from the public {nouns}.",
+    "unscored found": "Scrambled reports from {people} point to a difference from the public {nouns}.",
     "unscored nothing": "The reports of {people} found nothing that the public {nouns} do not say.",
+    "unscored blind": "The reports of {people} are too few or too noisy to tell whether private {nouns} differ from public ones.",
     "unscored": "Scrambled reports from {people} gave a model of “{target}”.",
     "unfinished": "It is still running, or was ended from outside. Finished steps stand; the same command goes on from there:",
     # the paragraph under it
     "public as good": "{reference} alone was as good here: it needs no private reports.",
-    "public as good so far": "{reference} alone was as good here.",
+    "public as good so far": "{reference} alone was as good here, but {few} to say that it needs no reports.",
+    "public as good here": "{reference} alone was as good here.",
     "public better": "{reference} alone was better here, and needs no private reports: use it instead.",
+    "public better so far": "{reference} alone was better here, but {few} to rely on that.",
+    "guessing too": "It is not even surely better than the same answer for everybody: {before}.",
     "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
     "average unclear": "On average no error of the public model on “{output}” can be told: {size}.",
     "together": "Yet in all kinds together it is off: noise alone would look so with a chance of {chance}.",
-    "average difference": "Private {nouns} differ from public ones of the same kind in “{output}” by {size} on average.",
+    "average difference": "Private {nouns} seem to differ from public ones of the same kind in “{output}” by {size} on average.",
     "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "Public rows do not explain that: private {nouns} differ.",
+    "particular": "Public rows do not explain that: private {nouns} seem to differ. Chance alone says so in one run of twenty.",
     "by coins": "Coins chose the public rows: it is wrong for everybody.",
     "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
     "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a "
@@ -131,6 +139,8 @@ SAYS = {
     "ends": "A number is first moved into {low} to {high}, then rounded at random to one of {levels} levels.",
     "ends sent": "A number is first moved into {low} to {high}, and leaves with noise added.",
     "chances": "The true value is reported with probability {p}, any other with {q}.",
+    "chances first": "Of the {n} others the true value is reported with probability {p}, any other with {q}.",
+    "label chance first": "Their label is the true one with probability {label_p}.",
     "label chance": "Its label is the true one with probability {label_p}.",
     "noise": "Each number has noise of its own, of standard deviation {sd}.",
     "label noise": "The label’s noise has standard deviation {sd}.",
@@ -178,6 +188,7 @@ SAYS = {
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",
+    "release": "A release: holders drew the coins of the operating system, and {epsilon} protects them.",
     "not private": "Scores read private {nouns} as they are: only a simulation may.",
     "no accuracy": "No private {noun} was held back: “ldptree plan” forecasts it, at other ε too.",
     "totals": "The sums were drawn from true counts: no report was written.",
@@ -194,11 +205,15 @@ CLAIMS = {
     "device": "The noise is a simulation device.",
 }
 """The bold words before a warning."""
+NOBODY = f"{CLAIMS['simulation']} {SAYS['simulation']}"
+"""What is said of seeded noise, before a run and after it."""
 CHIPS = {
     "better": "Verdict: better",
     "worse": "Verdict: worse",
     "no better": "Verdict: no better",
+    "guessing": "Verdict: no better than guessing",
     "nothing new": "Verdict: nothing new",
+    "could not tell": "Verdict: could not tell",
     "unsure": "Verdict: unsure",
     "unscored": "Not scored",
     "failed": "Stopped",

@@ -190,15 +190,18 @@ class FoundFrom:
 
 @dataclass(frozen=True, kw_only=True)
 class Hidden:
-    """The largest difference on average that reports leave open, whatever the public rows say.
+    """The largest difference on average that reports leave open, whatever the public rows say; of several outputs in the one
+    that they say least of.
 
     Attributes:
         difference: above it, and wherever it is, a collection finds it with the power of a plan.
         is_small: whether a plan would call it found: it is no larger on average than what a plan plants.
+        output: which of the model's outputs it is of, from 0.
     """
 
     difference: float
     is_small: bool
+    output: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
-from tasks.page.captions import ABOUT, ALIKE, MECHANISMS, SHAPES, Sentence, say
+from tasks.page.captions import ABOUT, ALIKE, CLAIMS, MECHANISMS, NOBODY, SAYS, SHAPES, Sentence, say
 from tasks.page.data import AskedQuestion, Run
 from tasks.page.summary import say_asked
 from tasks.page.units import Unit, label_unit
@@ -62,6 +62,15 @@ def more(run: Run, shown: Sequence[Sentence]) -> list[Answer]:
         for one in answers(run)
     ]
     return [one for one in left if one.sentences]
+
+
+def say_protection(run: Run) -> str:
+    """Whom a run that reached its end protects; of one that protects nobody in the words of its warning."""
+    if run.privacy.seeded:
+        return NOBODY
+    if run.privacy.form == "totals":
+        return f"{CLAIMS['totals']} {SAYS['totals']}"
+    return say("release", epsilon=units.epsilon(run.privacy.epsilon)).text
 
 
 def say_question(asked: AskedQuestion, target: str) -> str:
@@ -161,10 +170,23 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
         sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
     sentences.append(say("mechanism", how=say_mechanism(last), name=name_mechanism(last)))
     sentences += _coins(run, last)
+    for one in _asked_first(run):
+        sentences += _coins_first(one)
     if run.privacy.form == "reports":
         n = units.plural(sum(one.n_asked for one in run.privacy.asked), "report was", "reports were")
         sentences.append(say("reports written", reports=n))
     return tuple(sentences)
+
+
+def _coins_first(asked: AskedQuestion) -> list[Sentence]:
+    """The chances of those who were asked something else than the last question."""
+    figures, sentences = asked.question.figures, []
+    if "p" in figures:
+        chances = {name: units.chance(figures[name]) for name in ("p", "q")}
+        sentences.append(say("chances first", n=units.count(asked.n_asked), **chances))
+    if "label_p" in figures:
+        sentences.append(say("label chance first", label_p=units.chance(figures["label_p"])))
+    return sentences
 
 
 def _coins(run: Run, question: QuestionDescription) -> list[Sentence]:

@@ -309,6 +309,7 @@ def summarize(run: Run) -> str:
     """The finding, the scores, the privacy and the steps as markdown."""
     parts = [
         f"## {_plain(summary.headline(run).text)}",
+        *([] if run.failure else [privacy.say_protection(run)]),
         _plain(" ".join(one.text for one in summary.lead(run))),
     ]
     if run.failure is not None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ldptree.families import FEWEST_FOR_A_MODEL
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
 from tasks.page.captions import CLAIMS, Sentence, name_model, say
@@ -22,6 +23,9 @@ SMALL_SHARE, SMALL_PART = 0.002, 0.01
 WITHOUT_REPORTS = ("constant", "majority", "public_tree", "public_forest")
 """What ours is held against in the heading where it is no public model corrected: the best of these that was scored."""
 RIVALS = ("public_only", "public_tree", "public_forest")
+CONSTANTS = ("constant", "majority")
+FEWEST_SCORED = 100
+"""Held-back rows below which nothing is advised: where two models agree on n of them, they may differ on 3/n of all."""
 MOST_WARNINGS = 3
 SAME = 1e-9
 LONGEST_REASON = 220
@@ -59,13 +63,55 @@ def verdict(run: Run) -> str:
     if run.scores is None or reference is None:
         return "unscored"
     judged = compare(run, reference)
-    return "nothing new" if _found_nothing(run, reference, judged) else judged
-
-
-def _found_nothing(run: Run, reference: Score, judged: str) -> bool:
-    """Whether reports that correct the public model gave no reason to, and the rows held back tell no other story."""
+    if is_guessing(run):
+        return "guessing"
     is_correction = reference.key == "public_only" and run.model.figure == "correction"
-    return is_correction and run.model.is_found is False and judged in ("no better", "unsure")
+    if is_correction and run.model.is_found is False and judged in ("no better", "unsure"):
+        return "could not tell" if is_blind(run) else "nothing new"
+    return judged
+
+
+def is_blind(run: Run) -> bool:
+    """Whether the reports would have missed a difference of a size that a plan reckons with."""
+    return run.hidden is not None and not run.hidden.is_small
+
+
+def find_constant(run: Run) -> float | None:
+    """The chief figure of the best answer that is the same for everybody; None where none was scored.
+
+    That is the one of public rows, or that of the rows held back, which nobody knows before.
+    """
+    assert run.scores is not None
+    scored, ours = find_best(run, CONSTANTS), run.scores.ours
+    if scored is None:
+        return None
+    if run.label != "class":
+        explained = ours.metrics.get("r2", -math.inf)
+        return min(scored.figure, ours.figure / (1.0 - explained)) if explained < 1.0 else scored.figure
+    counts = [sum(row) for row in ours.confusion]
+    return max(scored.figure, max(counts) / sum(counts)) if counts else scored.figure
+
+
+def beats_constant(run: Run) -> bool:
+    """Whether ours is surely better than the same answer for everybody; also where none was scored."""
+    assert run.scores is not None
+    scored, best = find_best(run, CONSTANTS), find_constant(run)
+    if scored is None or best is None:
+        return True
+    sign = 1 if run.label == "class" else -1
+    return compare(run, scored) == "better" and sign * (run.scores.ours.figure - best) > 0
+
+
+def is_guessing(run: Run) -> bool:
+    """Whether no model of the page is surely better than the answer for everybody that public rows give: not ours, and none
+    that is surely better than ours.
+    """
+    scored = None if run.scores is None else find_best(run, CONSTANTS)
+    if run.scores is None or scored is None or compare(run, scored) == "better":
+        return False
+    sign = 1 if run.label == "class" else -1
+    others = [one for one in run.scores.models if one.key not in ("ours", scored.key)]
+    return not any(compare(run, one) == "worse" and sign * (one.figure - scored.figure) > 0 for one in others)
 
 
 def compare(run: Run, other: Score) -> str:
@@ -108,14 +154,15 @@ def headline(run: Run) -> Sentence:
             ours = say_score(run, score_unit(run).value(run.scores.ours.figure))
             return say("alone", people=people, target=run.target, ours=ours)
         key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[found]
+        key = "unscored blind" if found is False and is_blind(run) else key
         return say(key, people=people, nouns=run.nouns, target=run.target)
-    before, ours = units.apart(reference.figure, run.scores.ours.figure, score_unit(run))
-    judged = compare(run, reference)
-    if reference.key != "public_only" or run.model.figure != "correction":
-        key = {"better": "beats", "worse": "loses"}.get(judged, "ties")
-    else:
-        key = "nothing new" if _found_nothing(run, reference, judged) else judged
-    is_up = run.scores.ours.figure >= reference.figure
+    key, figure = verdict(run), reference.figure
+    if key == "guessing":
+        figure = (find_best(run, CONSTANTS) or reference).figure
+    elif reference.key != "public_only" or run.model.figure != "correction":
+        key = {"better": "beats", "worse": "loses"}.get(key, "ties")
+    before, ours = units.apart(figure, run.scores.ours.figure, score_unit(run))
+    is_up = run.scores.ours.figure >= figure
     sentence = say(
         key,
         people=people,
@@ -126,7 +173,7 @@ def headline(run: Run) -> Sentence:
     )
     if not run.unit:
         return sentence
-    errors = units.apart(math.sqrt(run.scores.ours.figure), math.sqrt(reference.figure), label_unit(run))
+    errors = units.apart(math.sqrt(run.scores.ours.figure), math.sqrt(figure), label_unit(run))
     return Sentence(key, f"{sentence.text.removesuffix('.')} (their roots: {errors[0]} and {errors[1]}).")
 
 
@@ -142,17 +189,37 @@ def _stopped(failure: Failure) -> Sentence:
 
 
 def advise(run: Run) -> list[Sentence]:
-    """In plain words, where public rows alone gave a model that is as good or better."""
+    """In plain words, where the same answer for everybody, or public rows alone, would be as good or better."""
     reference = find_reference(run)
-    if run.failure is not None or run.scores is None or reference is None:
+    if run.failure is not None or run.scores is None or reference is None or is_guessing(run):
         return []
+    sentences, better = [], _better_rival(run)
+    if not beats_constant(run):
+        before = score_unit(run).value(find_constant(run) or math.nan)
+        sentences.append(say("guessing too", before=before))
     key = {"no better": "public as good", "worse": "public better"}.get(compare(run, reference))
-    if key == "public as good" and run.hidden is not None and not run.hidden.is_small:
-        key = "public as good so far"  # too few reports, or too noisy ones, to say that none are needed
-    better = _better_rival(run)
-    if key and better:
-        return [say("public better", reference=name_score(run, better))]
-    return [say(key, reference=name_score(run, reference))] if key else []
+    if key is None or reference.key in CONSTANTS:
+        return sentences
+    if better:
+        key, reference = "public better", better
+    few = _say_few(run, is_good=key == "public as good")
+    if few:
+        key += " so far"
+    elif key == "public as good" and run.hidden is None:
+        key += " here"  # nobody knows what was missed
+    return [*sentences, say(key, reference=name_score(run, reference), few=few)]
+
+
+def _say_few(run: Run, *, is_good: bool) -> str:
+    """What there is too little of to advise against reports; "" where there is enough. `is_good`: as good as ours, not better."""
+    assert run.scores is not None
+    if run.n_public < FEWEST_FOR_A_MODEL:
+        return f"{units.plural(run.n_public, f'public {run.noun} is', f'public {run.nouns} are')} too few"
+    if run.scores.n < FEWEST_SCORED:
+        return (
+            f"{units.plural(run.scores.n, f'{run.noun} held back is', f'{run.nouns} held back are')} too few"
+        )
+    return "too little was asked" if is_good and is_blind(run) else ""
 
 
 def _better_rival(run: Run) -> Score | None:
@@ -217,10 +284,10 @@ def _differences(run: Run) -> list[Sentence]:
     model = run.model
     if model.figure == "correction":
         sentences = []
-        if model.chance is not None and not model.is_found and verdict(run) == "better":
+        if model.chance is not None and not model.is_found and _is_better(run):
             sentences.append(say("not by reports", nouns=run.nouns, chance=units.percent(model.chance, 0)))
         elif model.chance is not None and not model.is_found:
-            sentences.append(say("no difference", nouns=run.nouns))
+            sentences += _no_difference(run)
             sentences.append(say("chance", chance=units.percent(model.chance, 0)))
             sentences += _hidden(run)
         elif model.tree is not None:
@@ -245,15 +312,25 @@ def _differences(run: Run) -> list[Sentence]:
             cells = units.plural(len(model.cells), "kind", "kinds")
             sentences.append(say("groups", groups=say_asked(run, run.n_cells), cells=cells))
         return sentences
-    sentences = [say("no difference", nouns=run.nouns)]
-    return [*sentences, *_hidden(run)]
+    return [*_no_difference(run), *_hidden(run)]
+
+
+def _is_better(run: Run) -> bool:
+    """Whether the rows held back say that ours is better than what it is held against."""
+    reference = find_reference(run)
+    return reference is not None and compare(run, reference) == "better"
+
+
+def _no_difference(run: Run) -> list[Sentence]:
+    """That the reports found none; not of reports that could not have."""
+    return [] if is_blind(run) else [say("no difference", nouns=run.nouns)]
 
 
 def _hidden(run: Run) -> list[Sentence]:
     """How large a difference the reports could not have told from noise."""
     if run.hidden is None:
         return []
-    unit, output = _difference_unit(run), run.model.outputs[0]
+    unit, output = _difference_unit(run), run.model.outputs[run.hidden.output]
     if run.label == "class" and run.hidden.difference >= 1:
         return [say("hidden all", output=output)]
     size = unit.error(run.hidden.difference / 2).lstrip("±\u00a0")

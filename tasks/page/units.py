@@ -59,9 +59,7 @@ def decimal(value: float, digits: int = 3) -> str:
     """A plain figure such as an AUC; a dash where it is not a number, ∞ where it has no bound."""
     if math.isnan(value):
         return "–"
-    if math.isinf(value):
-        return "∞"
-    return f"{value:.{digits}f}".replace("-", MINUS)
+    return "∞" if math.isinf(value) else fixed(value, digits)
 
 
 def chance(probability: float) -> str:
@@ -136,7 +134,7 @@ def in_words(size: float) -> tuple[float, str]:
 
 def figures(value: float, n: int, *, sign: str = "") -> str:
     """A number rounded to n figures, in ASCII and without an exponent unless it is tiny: "8.88 billion", "176,000", "0.0418"."""
-    rounded = float(f"{value:.{n}g}")
+    rounded = float(f"{value:.{n}g}") + 0.0  # a negative zero is none
     if not 1e-6 < abs(rounded) < math.inf:
         return f"{rounded:{sign}g}"
     one, word = in_words(abs(rounded))

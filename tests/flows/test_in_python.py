@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from chain import Chain, learned, rides, rides_config
+from page_truth.reading import read
 
 import ldptree
 from flows import in_python
@@ -220,7 +221,9 @@ def test_a_frame_that_is_no_table_is_refused_without_its_values(data, called):
 
 def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
     shown = of_frame._repr_html_()
-    assert shown.startswith("<p>A trial: the holders&#x27; noise is seeded, so that nobody is protected;")
+    assert shown.startswith(
+        "<p>This run protects nobody. Anyone with its seed can take the noise away. It is a trial: release=True"
+    )
     assert '<iframe sandbox="" ' in shown
     assert "<script" not in shown
     assert shown.count('"') == 8  # of four attributes: what is inside is escaped
@@ -231,11 +234,15 @@ def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
 
 
 def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
-    for shown in (str(of_frame), repr(of_frame)):
-        assert "nobody is protected" in shown
+    said = "This run protects nobody. Anyone with its seed can take the noise away."
+    page = read(of_frame.page.read_text()).first("section", "warn").text
+    terminal, artifact = of_frame.summary["protection"], str(of_frame)
+    for shown in (artifact, repr(of_frame), terminal, " ".join(page.split())):
+        assert said in shown
     words = {key: value for key, value in OF_RIDES.items() if key != "simulation"}
     released = in_python.run(data, work=tmp_path / "w", release=True, evaluate=False, **words)
-    assert str(released).startswith("A release: holders drew the coins of the operating system")
+    assert "A release: holders drew the coins of the operating system" in str(released)
+    assert released.protection == released.summary["protection"]
     assert "nobody" not in released.protection
 
 

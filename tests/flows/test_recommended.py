@@ -13,6 +13,7 @@ from flows.run_plan.show import show_plan
 from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
 from ldptree.mechanisms import CHOICES, RESIDUAL_CHOICES
 from storage.store import Store
+from tasks.page.captions import NOBODY
 from tasks.report import read_facts
 
 AUTO = {"estimator": "auto"}
@@ -118,7 +119,7 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
 
 SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_out": {}} | {
     "n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2,
-    "model": "m", "report": "r", "details": "d", "finding": "f",
+    "model": "m", "report": "r", "details": "d", "finding": "f", "protection": f"{NOBODY}",
 }  # fmt: skip
 
 
@@ -135,15 +136,16 @@ def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, tria
     assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)
 
 
-def test_the_terminal_writes_errors_of_numbers_as_the_finding_does(capsys):
+def test_the_terminal_writes_errors_of_numbers_as_the_finding_does_and_no_negative_zero(capsys):
     errors = {"ours": 9643.4916, "base": 16215.6}
     scores = {key: {"mse": mse, "mae": 79.8949, "r2": 0.6} for key, mse in errors.items()}
+    scores["base"]["r2"] = -0.0004  # no zero is negative
     summary = SUMMARY | {"estimator": "correction", "trial": True, "seeded": True, "why_chosen": ""}
     summary |= {"metrics": scores.pop("ours"), "baselines": scores}
     running._show(summary, is_label_declared=True, temporary=False)
     ours, public = capsys.readouterr().out.splitlines()[1:3]
     assert ours.split()[-3:] == ["9,643", "79.9", "0.600"]
-    assert public.split()[-3:] == ["16,216", "79.9", "0.600"]
+    assert public.split()[-3:] == ["16,216", "79.9", "0.000"]
 
 
 @pytest.mark.parametrize(("campaign", "seed"), [("weekly", 11), ("weekly", None), (None, 11)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from chain import RoundsChain
 
-from ldptree.planning.detection import smallest_error
+from ldptree.planning.detection import noncentrality, smallest_error
 from page_truth.agreement import Figures
 from page_truth.artifacts import Run
 from tasks.artifacts import read_protocol, read_published
@@ -61,9 +61,31 @@ def chief(run: Run, score: dict[str, Any]) -> float:
     return 100.0 * score["accuracy"] if is_class(run) else float(score["mse"])
 
 
-def two(run: Run) -> Figures:
-    scores = chief(run, ours(run)), chief(run, reference(run))
+def constant_of(run: Run) -> dict[str, Any]:
+    """The answer for everybody that public rows give."""
+    assert run.scores is not None
+    found = run.scores["scores"]
+    return dict(found["majority" if is_class(run) else "constant"])
+
+
+def best_constant(run: Run) -> float:
+    """The chief figure of that one, or of the best one on the rows held back."""
+    known = chief(run, constant_of(run))
+    if not is_class(run):
+        return min(known, chief(run, ours(run)) / (1.0 - ours(run)["r2"]))
+    counts = np.sum(ours(run)["confusion"], axis=1)
+    return max(known, 100.0 * counts.max() / counts.sum())
+
+
+def two(run: Run, other: dict[str, Any] | None = None) -> Figures:
+    scores = chief(run, ours(run)), chief(run, other or reference(run))
     return n_private(run), *scores, *(map(math.sqrt, scores) if run.facts["unit"] else ())
+
+
+def guessing(run: Run) -> Figures:
+    """Ours, who reported, the constant answer; of a number with a unit the roots too."""
+    people, mine, other, *roots = two(run, constant_of(run))
+    return mine, people, other, *roots
 
 
 def n_private(run: Run) -> float:
@@ -177,7 +199,8 @@ def asked_first(run: Run) -> Figures:
     """Who answered the first of two questions, of all, and what it let them say."""
     first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
     n_first = float(sum(totals.n_private for totals in run.answered[0]))
-    return n_first, float(first.n_outputs), float(first.k)
+    owners = [feature.column for feature in first.encoding.features for _ in feature.names]
+    return n_first, float(len({owners[one.feature] for one in first.base.contrasts})), float(first.k)
 
 
 def moved_into(run: Run) -> Figures:
@@ -193,6 +216,13 @@ def chances(run: Run) -> Figures:
     mechanism = run.protocol.mechanism
     inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
     return inner.p, inner.q
+
+
+def chances_first(run: Run) -> Figures:
+    """Of the first of two questions: who answered it, and its chances."""
+    mechanism = read_protocol(run.store, run.chain.conversation.whole[0].question()).mechanism  # type: ignore[union-attr]
+    inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
+    return asked_first(run)[0], inner.p, inner.q
 
 
 def push(run: Run) -> Figures:
@@ -228,9 +258,19 @@ def kinds(run: Run) -> float:
 
 
 def hidden(run: Run) -> Figures:
-    scale = 100.0 if run.facts["label"] == "class" else 1.0
-    held = np.maximum(run.totals[0].counts.sum(axis=1), 0.0)
-    return (scale * smallest_error(run.protocol, run.totals[0], held / held.sum(), 1.0),)
+    scale, n_classes = 100.0 if run.facts["label"] == "class" else 1.0, run.protocol.n_classes
+    if len(run.totals) == 1 and not run.protocol.numeric and n_classes > 2:
+        counts = run.totals[0].counts
+        each = [np.roll(counts, 1 - one, axis=1) for one in range(n_classes)]
+        outputs = [replace(run.totals[0], counts=one) for one in each]
+    else:
+        outputs = list(run.totals)
+    found = []
+    for one in outputs:
+        held = np.maximum(one.counts.sum(axis=1), 0.0)
+        found.append(smallest_error(run.protocol, one, held / held.sum(), 1.0))
+    together = noncentrality(len(found) * run.protocol.n_cells) / noncentrality(run.protocol.n_cells)
+    return (scale * max(found) * math.sqrt(together),)
 
 
 def several(run: Run) -> bool:

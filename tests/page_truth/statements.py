@@ -20,7 +20,9 @@ from page_truth.charts import (
 from page_truth.figures import (
     asked_first,
     average,
+    best_constant,
     chances,
+    chances_first,
     chief,
     clear_kinds,
     clear_of,
@@ -31,6 +33,7 @@ from page_truth.figures import (
     gain,
     groups,
     guess,
+    guessing,
     hidden,
     influence,
     kinds,
@@ -97,7 +100,7 @@ WORDS_ONLY = frozenset(
         "strip note",
         "strengths",
         "public as good",
-        "public as good so far",
+        "public as good here",
         "public better",
         "particular",
         "by coins",
@@ -131,6 +134,8 @@ FROM_DATA = frozenset(
         "mechanism",
         "made",
         "no clear kind",
+        "public as good so far",
+        "public better so far",
     )
 )
 """Sentences whose figures stand in the facts, checked by `explained`."""
@@ -210,9 +215,24 @@ def explained(run: Run, key: str, text: str) -> list[str]:
     ]
 
 
+KEYS_OF_TWO = (
+    "better",
+    "worse",
+    "no better",
+    "nothing new",
+    "could not tell",
+    "unsure",
+    "beats",
+    "loses",
+    "ties",
+)
 RULES: dict[str, Callable[[Run], Figures]] = {
-    **dict.fromkeys(("better", "worse", "no better", "nothing new", "unsure", "beats", "loses", "ties"), two),
-    **dict.fromkeys(("unscored found", "unscored nothing", "unscored"), lambda run: (n_private(run),)),
+    **dict.fromkeys(KEYS_OF_TWO, two),
+    "guessing": guessing,
+    "guessing too": lambda run: (best_constant(run),),
+    **dict.fromkeys(
+        ("unscored found", "unscored nothing", "unscored blind", "unscored"), lambda run: (n_private(run),)
+    ),
     "scores of two": lambda run: (chief(run, reference(run)), chief(run, ours(run))),
     "n private": lambda run: (n_private(run),),
     "epsilon": lambda run: (
@@ -270,6 +290,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "ends": moved_into,
     "ends sent": lambda run: run.protocol.label_range,
     "chances": chances,
+    "chances first": chances_first,
+    "label chance first": lambda run: (None,),
     "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_p"],),
     "noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["noise_sd"],),
     "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_noise_sd"],),

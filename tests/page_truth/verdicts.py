@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from page_truth.artifacts import Run
-from page_truth.figures import chief, is_class, reference
+from page_truth.figures import best_constant, chief, constant_of, is_class, ours, reference
 
 VERDICTS = {
     "Verdict: better": ("better", "beats"),
     "Verdict: worse": ("worse", "loses"),
     "Verdict: no better": ("no better", "ties"),
     "Verdict: nothing new": ("nothing new",),
+    "Verdict: could not tell": ("could not tell",),
+    "Verdict: no better than guessing": ("guessing",),
     "Verdict: unsure": ("unsure", "ties"),
-    "Not scored": ("unscored", "unscored found", "unscored nothing"),
+    "Not scored": ("unscored", "unscored found", "unscored nothing", "unscored blind"),
 }
 """What a heading may say under each verdict."""
 
@@ -21,9 +24,38 @@ VERDICTS = {
 def verdict(run: Run) -> str:
     """What the paired difference on the held-back rows says, and reports that correct a public model."""
     judged = judge(run)
+    if run.scores is not None and guesses(run):
+        return "Verdict: no better than guessing"
     if judged in ("Verdict: no better", "Verdict: unsure") and hasattr(run.model, "corrections"):
-        return judged if found_something(run) else "Verdict: nothing new"
+        if found_something(run):
+            return judged
+        return "Verdict: could not tell" if blind(run) else "Verdict: nothing new"
     return judged
+
+
+def blind(run: Run) -> bool:
+    """Whether the reports would have missed what a plan reckons with."""
+    hidden = run.facts.get("hidden")
+    return hidden is not None and not hidden["is_small"]
+
+
+def is_ahead(run: Run, score: dict[str, Any], sign: int = 1) -> bool:
+    """Whether ours is surely ahead of another model; with sign -1 surely behind it."""
+    low, high = sorted(sign * end for end in score["lead"])
+    small = 0.002 if is_class(run) else 0.01 * score["mse"]
+    return low > 0 and not (-small < low and high < small)
+
+
+def guesses(run: Run) -> bool:
+    """Whether neither ours nor any model that is better than ours beats the constant answer of public rows."""
+    scores, sign = run.scores["scores"], 1 if is_class(run) else -1  # type: ignore[index]
+    constant = constant_of(run)
+    if is_ahead(run, constant):
+        return False
+    return not any(
+        key != "ours" and is_ahead(run, one, -1) and sign * (chief(run, one) - chief(run, constant)) > 0
+        for key, one in scores.items()
+    )
 
 
 def judge(run: Run) -> str:
@@ -46,20 +78,39 @@ def check_verdict(run: Run) -> list[str]:
     faults = [] if chip == verdict(run) else [f"{chip!r} is not so, expected {verdict(run)!r}"]
     if heading.attributes["data-says"] not in VERDICTS[verdict(run)]:
         faults.append(f"heading {heading.attributes['data-says']!r} under {verdict(run)!r}")
-    expected = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(judge(run))
-    if expected and has_better_rival(run):
-        expected = "public better"
-    hidden = run.facts.get("hidden")
-    if expected == "public as good" and hidden is not None and not hidden["is_small"]:
-        expected = "public as good so far"
-    advice = {one.attributes.get("data-says") for one in run.page.every("span")} & {
-        "public as good",
-        "public as good so far",
-        "public better",
+    said = {one.attributes.get("data-says") for one in run.page.every("span")}
+    advice = said & {
+        "guessing too",
+        *(f"public {one}{more}" for one in ADVICE for more in ("", " so far", " here")),
     }
-    if advice != {expected} - {None}:
+    if advice != expected_advice(run):
         faults.append(f"advice {advice} under {chip!r}")
     return faults
+
+
+ADVICE = ("as good", "better")
+FEW_SCORED, FEW_PUBLIC = 100, 20
+"""Rows below which nothing is advised."""
+
+
+def expected_advice(run: Run) -> set[str]:
+    """What the page has to say of public rows alone, and of the same answer for everybody."""
+    if run.scores is None or guesses(run):
+        return set()
+    sign, best = 1 if is_class(run) else -1, best_constant(run)
+    is_beaten = is_ahead(run, constant_of(run)) and sign * (chief(run, ours(run)) - best) > 0
+    expected = set() if is_beaten else {"guessing too"}
+    key = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(judge(run))
+    if key is None or reference(run) == constant_of(run):
+        return expected
+    if has_better_rival(run):
+        key = "public better"
+    few = run.facts["n_public"] < FEW_PUBLIC or run.scores["n_test"] < FEW_SCORED
+    if few or (key == "public as good" and blind(run)):
+        key += " so far"
+    elif key == "public as good" and run.facts.get("hidden") is None:
+        key += " here"
+    return expected | {key}
 
 
 def has_better_rival(run: Run) -> bool:

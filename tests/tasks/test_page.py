@@ -230,10 +230,16 @@ def test_what_noise_costs_is_no_negative_cost(runs: dict[str, Run], noiseless: f
 
 def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> None:
     run = runs["a correction"]
-    run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False))
+    run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False), hidden=None)
     assert "found nothing that the public model does not know already" in summary.headline(run).text
     unsure = replace(_scored(run, (-0.01, 0.03)), description=run.model)
     assert summary.verdict(run) == summary.verdict(unsure) == "nothing new"
+    blind = replace(run, hidden=Hidden(difference=0.3, is_small=False))
+    assert (
+        "are too few or too noisy to tell whether the public model is wrong" in summary.headline(blind).text
+    )
+    assert summary.verdict(blind) == "could not tell"
+    assert "no difference" not in {one.key for one in summary.lead(blind)}
     better = replace(_scored(run, (0.01, 0.03)), description=replace(run.model, is_found=False))
     assert {"no difference", "not by reports"} & {one.key for one in summary.lead(better)} == {
         "not by reports"
@@ -405,8 +411,8 @@ def test_where_coins_chose_the_public_rows_nobody_is_said_to_differ(runs: dict[s
         " ".join(one.text for one in summary.lead(replace(run, description=found, public_rule=rule)))
         for rule in ("zone = 'north'", "random 0.1")
     )
-    assert "Public rows do not explain that: private rows differ." in by_rule
-    assert "private rows differ" not in by_coins
+    assert "private rows seem to differ. Chance alone says so in one run of twenty." in by_rule
+    assert "private rows seem to differ" not in by_coins
     assert "it is wrong for everybody" in by_coins
 
 

@@ -1,6 +1,7 @@
 """A correction whose holders are asked apart: some along which column the public model is wrong, the others in each cell."""
 
 import json
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -16,6 +17,7 @@ from page_truth.statements import check
 from flows.finish import finish
 from flows.pipeline import Pipeline
 from ldptree import CorrectionClassifier, CorrectionRegressor
+from ldptree.encoding import CategoricalFeature
 from ldptree.errors import BudgetError, ConfigError
 from ldptree.families.contrasts import SHARE
 from ldptree.protocol.ledger import Ledger
@@ -106,9 +108,19 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     n, k = done.held.facts["n_private"], protocols(done)[0].k
     assert f"{n_first:,} others: its error along one of 4 columns, one value of {k}." in open_facts
     assert "A coin, not the row, draws the column; sent in the clear, it tells nothing." in open_facts
+    assert f"Of the {n_first:,} others the true value is reported with probability 0." in text
     assert f"{n:,} reports were written; nothing else is sent" in text
     assert "ε = 4 each, once" in text
     assert "ε = 4 spent once" in text  # above the fold, too
+
+
+def test_a_category_is_one_column_whatever_it_is_encoded_as(done):
+    first = protocols(done)[0]
+    twice = tuple(one._replace(feature=min(one.feature, 1)) for one in first.base.contrasts)
+    halves = (CategoricalFeature("a", ("x", "y")), CategoricalFeature("b", ("u", "v")))
+    encoding = replace(first.encoding, features=halves)
+    assert [one.describe().figures["columns"] for one in (first, replace(first, encoding=encoding))] == [4, 2]
+    assert replace(first, base=replace(first.base, contrasts=twice)).describe().figures["columns"] == 2
 
 
 @pytest.mark.slow
