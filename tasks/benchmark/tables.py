@@ -177,7 +177,7 @@ def format_difference(facts: Facts, value: float) -> str:
     if math.isnan(value):
         return "–"
     if facts.scores.suite.measure == "accuracy":
-        return f"{100 * value:+.1f} points"
+        return f"{round(100 * value, 1) + 0.0:+.1f} points"
     return f"{value + 0.0:+.3g}"
 
 

@@ -402,6 +402,13 @@ def test_a_drawn_tree_says_what_a_row_must_meet_and_what_its_cell_says(column, t
     assert any(f"the fare = {model.estimate[1, 0]:.5g}" in line for line in lines if line.startswith("  1 "))
 
 
+def test_an_end_of_a_tree_of_classes_says_what_is_predicted_and_how_likely_it_is() -> None:
+    model = random_model(1, classes=("card", "cash"))
+    node = int(model.partition.leaves[0])
+    name, chance = ("card", "cash")[model.decision[node]], model.probability[node, model.decision[node]]
+    assert labels_of(model)[node].startswith(f"predicts {name}\\nchance {chance:.3f} (")
+
+
 def labels_of(model: Model) -> dict[int, str]:
     found = re.findall(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"', model.to_dot(), re.M)
     return {int(node): label for node, label in found}

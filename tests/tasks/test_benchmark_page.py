@@ -10,7 +10,7 @@ from storage.store import Store
 from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.page import render_benchmark
 from tasks.benchmark.report import Making, write_report
-from tasks.benchmark.tables import Facts, Sets, tabulate_printed
+from tasks.benchmark.tables import Facts, Sets, format_difference, tabulate_printed
 
 COMMAND = "ldptree benchmark small"
 MADE = Making(command=COMMAND, seconds=90.0, tasks=8, found=3)
@@ -67,6 +67,7 @@ def test_the_page_says_where_parameters_were_picked_on_test_rows(tmp_path):
     found, scores = scored(suite, {"pair": {"majority": [0.5, 0.5], "line": [0.6, 0.6]}})
     facts = {"scores": scores, "sets": Sets(leaks={}, missing={}), "claims": (), "printed": None}
     assert "picked on the rows that are scored" in render_benchmark(Facts(**facts, is_paper=True), found, "")
+    assert format_difference(Facts(**facts, is_paper=True), -0.0001) == "+0.0 points"
     assert "picked on the rows that are scored" not in render_benchmark(
         Facts(**facts, is_paper=False), found, ""
     )
