@@ -30,6 +30,8 @@ UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""
 UNKNOWN_CONVERSATION = "not known yet"
 """For the key of a conversation whose first question depends on a step to be computed."""
+Spend = Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger]
+"""`charge` or `foresee` of an account."""
 IN_ROUNDS = "rounds"
 """What tells the reports of several rounds from those of one question."""
 
@@ -48,16 +50,6 @@ class Spent:
     cap: float | None
 
 
-def charge(
-    store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest, form: str
-) -> Spent:
-    """Charge every holder whom a run asks, or nobody. The same run again costs nothing more. Raises BudgetError."""
-    keep_apart(store, config, held)
-    spent = _spent(account_of(store, config).charge, store, config, raw, held, protocol, form)
-    seal(store)
-    return spent
-
-
 def seal(store: Store) -> None:
     """Seal what is kept of who was asked: after a charge and before anybody answers, and again when they have answered."""
     with faults_stay_in_zone(store, "ledger", "holders"):
@@ -68,13 +60,6 @@ def keep_apart(store: Store, config: RunConfig, held: Record) -> None:
     """Keep which of a run's shards that hold the same is which, before they are charged: questions are known by it."""
     with faults_stay_in_zone(store, "ledger", "holders"):
         shards_with_copy_index(store, config, held, keep=True)
-
-
-def foresee(
-    store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest | None, form: str
-) -> Spent:
-    """What `charge` would return. Writes nothing. Raises as it does. A protocol not known yet (None) is taken for a new one."""
-    return _spent(account_of(store, config).foresee, store, config, raw, held, protocol, form)
 
 
 def keep_cap(store: Store, config: RunConfig) -> None:
@@ -102,86 +87,6 @@ def may_stand(store: Store, config: RunConfig, held: Record) -> bool:
 def _asks(question: str) -> str:
     """Of a question's name the round and who is asked, without what is asked."""
     return question.rpartition(" round ")[2]
-
-
-def _spent(
-    spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger],
-    store: Store,
-    config: RunConfig,
-    raw: Manifest,
-    held: Record,
-    protocol: Manifest | None,
-    form: str,
-) -> Spent:
-    with faults_stay_in_zone(store, "ledger", "holders"):
-        asked = charges(store, config, raw, held, protocol, form)
-        return spent_now(spend(asked, config.privacy.lifetime_epsilon, _rest(config, asked)))
-
-
-def charges(
-    store: Store, config: RunConfig, raw: Manifest, held: Record, protocol: Manifest | None, form: str
-) -> list[Charge]:
-    """What a run spends: in each raw file with somebody to ask, the file's rows, by their numbers and as who they are (in
-    whatever file they come again), and the holders whom a column names.
-
-    By their numbers rows are charged whole, held-back and public ones between them too, and whoever names the holders: so the
-    same file asked first by rows and then by names is known again, and so is one that an earlier version asked.
-    """
-    published = read_protocol(store, protocol) if protocol else None
-    if published is None:
-        return charges_of(store, config, raw, held, UNKNOWN, (1,), config.privacy.epsilon, "", form)
-    subject = f"protocol {published.digest[:8]}"
-    return charges_of(
-        store,
-        config,
-        raw,
-        held,
-        published.digest_unmarked,
-        published.rounds,
-        published.epsilon,
-        subject,
-        form,
-    )
-
-
-def charges_of(
-    store: Store,
-    config: RunConfig,
-    raw: Manifest,
-    held: Record,
-    digest: str,
-    rounds: Sequence[int],
-    epsilon: float,
-    subject: str,
-    form: str,
-) -> list[Charge]:
-    """The same of a question with this digest. `subject`: how it is named, beside the run's own name; "" where it is not
-    published.
-    """
-    title = config.campaign.name or config.name
-    names = {entry.digest: entry.name for entry in reversed(raw.files)}
-    found = []
-    for question in questions_of(store, config, held, digest, rounds, form):
-        start, stop = question.rows
-        who: list[RowRange | Names] = [RowRange(source=question.source, start=start, stop=stop)]
-        asked = np.load(store.file(held["answers"], f"{question.source}.npy"))
-        if config.dataset.holder == "row":
-            who.append(Names(asked, are_rows=True))
-        else:
-            theirs = np.load(store.file(held["answers"], f"{question.source}.rows.npy"))
-            named_by = (config.dataset.holder, held.facts["holder_type"])
-            who += [Names(theirs, are_rows=True), Names(asked, named_by=named_by)]
-        found += [
-            Charge(
-                question=question.name,
-                epsilon=epsilon / len(rounds),
-                who=holders,
-                about=f"{title} ({subject}, round {question.round})" if subject else title,
-                where=names.get(question.source, ""),
-            )
-            for holders in who
-        ]
-    return found
 
 
 def keep_answers(
@@ -285,24 +190,76 @@ class Cost(Protocol):
 
 
 @dataclass(frozen=True)
-class QuestionCost:
-    """What one question costs. `protocol`: None where it is not published yet. `form`: reports, or totals."""
+class _Asked:
+    """Who is asked: the holders in these raw files who are held for it."""
 
     store: Store
     config: RunConfig
     raw: Manifest
     held: Record
+
+    def charges(
+        self, form: str, digest: str, *, epsilon: float, rounds: Sequence[int] = (1,), subject: str = ""
+    ) -> list[Charge]:
+        """What a question with this digest spends: in each raw file with somebody to ask, the file's rows, by their numbers and
+        as who they are (in whatever file they come again), and the holders whom a column names.
+
+        By their numbers rows are charged whole, held-back and public ones between them too, and whoever names the holders: so
+        the same file asked first by rows and then by names is known again, and so is one that an earlier version asked.
+        `subject`: how the question is named, beside the run's own name; "" where it is not published.
+        """
+        store, config, held = self.store, self.config, self.held
+        title = config.campaign.name or config.name
+        names = {entry.digest: entry.name for entry in reversed(self.raw.files)}
+        found = []
+        for question in questions_of(store, config, held, digest, rounds, form):
+            start, stop = question.rows
+            who: list[RowRange | Names] = [RowRange(source=question.source, start=start, stop=stop)]
+            asked = np.load(store.file(held["answers"], f"{question.source}.npy"))
+            if config.dataset.holder == "row":
+                who.append(Names(asked, are_rows=True))
+            else:
+                theirs = np.load(store.file(held["answers"], f"{question.source}.rows.npy"))
+                named_by = (config.dataset.holder, held.facts["holder_type"])
+                who += [Names(theirs, are_rows=True), Names(asked, named_by=named_by)]
+            found += [
+                Charge(
+                    question=question.name,
+                    epsilon=epsilon / len(rounds),
+                    who=holders,
+                    about=f"{title} ({subject}, round {question.round})" if subject else title,
+                    where=names.get(question.source, ""),
+                )
+                for holders in who
+            ]
+        return found
+
+    @property
+    def account(self) -> Account:
+        """The account that is charged."""
+        return account_of(self.store, self.config)
+
+
+@dataclass(frozen=True)
+class QuestionCost(_Asked):
+    """What one question costs. `protocol`: None where it is not published yet, and is taken for a new one. `form`: reports, or
+    totals.
+    """
+
     protocol: Manifest | None
     form: str
 
     def charge(self) -> Spent:
         """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
         assert self.protocol is not None
-        return charge(self.store, self.config, self.raw, self.held, self.protocol, self.form)
+        keep_apart(self.store, self.config, self.held)
+        spent = self._spent(self.account.charge)
+        seal(self.store)
+        return spent
 
     def foresee(self) -> Spent:
         """What `charge` would return. Writes nothing. Raises as it does."""
-        return foresee(self.store, self.config, self.raw, self.held, self.protocol, self.form)
+        return self._spent(self.account.foresee)
 
     def may_stand(self) -> bool:
         """Whether it is not known yet, and may be one that its holders were charged for."""
@@ -317,6 +274,23 @@ class QuestionCost:
         check_reported(shards, reports)
         written = {shard.files[0].name: one["reports"] for shard, one in zip(shards, reports, strict=True)}
         keep_answers(self.store, self.config, self.held, self.protocol, self.form, written)
+
+    def _spent(self, spend: Spend) -> Spent:
+        with faults_stay_in_zone(self.store, "ledger", "holders"):
+            asked = self._charges()
+            return spent_now(spend(asked, self.config.privacy.lifetime_epsilon, _rest(self.config, asked)))
+
+    def _charges(self) -> list[Charge]:
+        if self.protocol is None:
+            return self.charges(self.form, UNKNOWN, epsilon=self.config.privacy.epsilon)
+        published = read_protocol(self.store, self.protocol)
+        return self.charges(
+            self.form,
+            published.digest_unmarked,
+            epsilon=published.epsilon,
+            rounds=published.rounds,
+            subject=f"protocol {published.digest[:8]}",
+        )
 
 
 @dataclass(frozen=True)
@@ -371,7 +345,7 @@ def conversation_key(
 
 
 @dataclass(frozen=True)
-class ConversationCost:
+class ConversationCost(_Asked):
     """What several rounds cost: the whole epsilon, charged before the first question.
 
     A conversation is known by what its curator knows before the first question (what is shown, the settings, the seed) and by
@@ -381,10 +355,6 @@ class ConversationCost:
     key    digest of what its curator knows before the first question.
     """
 
-    store: Store
-    config: RunConfig
-    raw: Manifest
-    held: Record
     key: str
 
     def charge(self) -> Spent:
@@ -398,13 +368,13 @@ class ConversationCost:
             ArtifactCorrupt: answers that were received in any of its rounds are missing.
         """
         keep_apart(self.store, self.config, self.held)
-        spent = self._spent(self._account.charge)
+        spent = self._spent(self.account.charge)
         seal(self.store)
         return spent
 
     def foresee(self) -> Spent:
         """What `charge` would return. Writes nothing. Raises as it does."""
-        return self._spent(self._account.foresee)
+        return self._spent(self.account.foresee)
 
     def check_question(self, number: int, digest: str) -> None:
         """Keep which question is put in a round, before it is. Not of seeded simulations, which protect nobody.
@@ -415,7 +385,7 @@ class ConversationCost:
         if self.config.is_seeded:
             return
         with faults_stay_in_zone(self.store, "ledger", "holders"):
-            if not all(self._account.keep_asked(name, digest) for name in self._names(number)):
+            if not all(self.account.keep_asked(name, digest) for name in self._names(number)):
                 raise BudgetError(
                     f"round {number}: its holders were put another question in this round before, by a program that asked "
                     "differently, and their epsilon paid for that one. Nothing was asked. Finish the run with the version of "
@@ -437,16 +407,12 @@ class ConversationCost:
             for question in questions_of(
                 self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
             ):
-                self._account.keep_answer(question.name, [files[shard] for shard in question.shards])
+                self.account.keep_answer(question.name, [files[shard] for shard in question.shards])
         seal(self.store)
 
     def may_stand(self) -> bool:
         """Whether it is not known yet, and may be one that its holders were charged for."""
         return self.key == UNKNOWN_CONVERSATION and may_stand(self.store, self.config, self.held)
-
-    @property
-    def _account(self) -> Account:
-        return account_of(self.store, self.config)
 
     @property
     def _digest(self) -> str:
@@ -458,15 +424,13 @@ class ConversationCost:
         asked = questions_of(self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS)
         return [question.name for question in asked]
 
-    def _spent(self, spend: Callable[[Sequence[Charge], float | None, Sequence[Charge]], Ledger]) -> Spent:
+    def _spent(self, spend: Spend) -> Spent:
         with faults_stay_in_zone(self.store, "ledger", "holders"):
             for number in count(2):  # the first round's are looked for with the charge
-                answered = [self._account.is_answered(name) for name in self._names(number)]
+                answered = [self.account.is_answered(name) for name in self._names(number)]
                 if not all(answered):
                     break
             epsilon, subject = self.config.privacy.epsilon, f"questions {self.key[:8]}"
-            asked = charges_of(
-                self.store, self.config, self.raw, self.held, self._digest, (1,), epsilon, subject, IN_ROUNDS
-            )
+            asked = self.charges(IN_ROUNDS, self._digest, epsilon=epsilon, subject=subject)
             asked = [replace(charge, about=charge.about.replace("round 1", "all rounds")) for charge in asked]
             return spent_now(spend(asked, self.config.privacy.lifetime_epsilon, []))

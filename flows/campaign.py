@@ -127,7 +127,9 @@ class Terms:
         # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
         wanted = self.protocol or published["question"]
         try:
-            budget.foresee(self.campaign.store, self.config, raw, held, wanted, self.form(held, published))
+            budget.QuestionCost(
+                self.campaign.store, self.config, raw, held, wanted, self.form(held, published)
+            ).foresee()
         except BudgetError:
             self.campaign.check_known(self.known)  # else it is these people that cannot afford this
             budget.keep_cap(self.campaign.store, self.config)
