@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -190,8 +191,8 @@ class Cost(Protocol):
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Who is asked: the holders in these raw files who are held for it."""
+class _Asked(ABC):
+    """Who is asked, and what each of them is charged: the holders of a run in its raw files."""
 
     store: Store
     config: RunConfig
@@ -234,10 +235,25 @@ class _Asked:
             ]
         return found
 
+    def charge(self) -> Spent:
+        """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
+        keep_apart(self.store, self.config, self.held)
+        spent = self._spent(self.account.charge)
+        seal(self.store)
+        return spent
+
+    def foresee(self) -> Spent:
+        """What `charge` would return. Writes nothing. Raises as it does."""
+        return self._spent(self.account.foresee)
+
     @property
     def account(self) -> Account:
         """The account that is charged."""
         return account_of(self.store, self.config)
+
+    @abstractmethod
+    def _spent(self, spend: Spend) -> Spent:
+        """What the curator learns once the charges are spent."""
 
 
 @dataclass(frozen=True)
@@ -252,14 +268,7 @@ class QuestionCost(_Asked):
     def charge(self) -> Spent:
         """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
         assert self.protocol is not None
-        keep_apart(self.store, self.config, self.held)
-        spent = self._spent(self.account.charge)
-        seal(self.store)
-        return spent
-
-    def foresee(self) -> Spent:
-        """What `charge` would return. Writes nothing. Raises as it does."""
-        return self._spent(self.account.foresee)
+        return super().charge()
 
     def may_stand(self) -> bool:
         """Whether it is not known yet, and may be one that its holders were charged for."""
@@ -367,14 +376,7 @@ class ConversationCost(_Asked):
             BudgetError: a holder would spend more than the smallest lifetime cap ever stated; nothing is spent.
             ArtifactCorrupt: answers that were received in any of its rounds are missing.
         """
-        keep_apart(self.store, self.config, self.held)
-        spent = self._spent(self.account.charge)
-        seal(self.store)
-        return spent
-
-    def foresee(self) -> Spent:
-        """What `charge` would return. Writes nothing. Raises as it does."""
-        return self._spent(self.account.foresee)
+        return super().charge()
 
     def check_question(self, number: int, digest: str) -> None:
         """Keep which question is put in a round, before it is. Not of seeded simulations, which protect nobody.

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flows.index import list_run, list_started
 from flows.pipeline import Pipeline
+from flows.work_folder.index import list_run, list_started
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import Record

@@ -25,7 +25,7 @@ from flows.execute import Plainly
 from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import name_run
 from flows.pipeline import Pipeline
-from flows.provenance import in_use
+from flows.work_folder.provenance import in_use
 from ldptree.errors import ConfigError, LdptreeError
 from ldptree.limits import is_number
 from ldptree.models import Model

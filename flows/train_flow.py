@@ -14,9 +14,9 @@ from flows.execute import ByPrefect
 from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import run_name, tag_run
 from flows.pipeline import Pipeline
-from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
 from flows.server.run_log import refusal_shown, warn_where_seeded
+from flows.work_folder.provenance import in_use
 from schemas.config import RunConfig, load
 from storage.store import Store
 from tasks.progress import Timeline

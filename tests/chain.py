@@ -33,6 +33,7 @@ from storage.formats import stamped
 from storage.holders.secret import SECRET, SECRET_BYTES
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, write_protocol
+from tasks.data.ingest import ZoneFolders
 from tasks.partition import partition
 from tasks.perturb import Collecting, Form, perturb
 from tasks.step import StepTask
@@ -210,27 +211,38 @@ def rides(path: Path, n: int, seed: int, **columns: Any) -> Path:
     return path
 
 
+RIDES: dict[str, dict[str, Any]] = {
+    "dataset": {
+        "name": "rides",
+        "target": "paid",
+        "positive": "card",
+        "public": "zone = 'open'",
+        "drop": ["person"],
+    },
+    "model": {"estimator": "lpct", "depth": 3},
+    "privacy": {"epsilon": 2.0},
+}
+"""What a configuration says of `rides`, wherever they are."""
+
+
 def rides_config(*paths: Path, **changes: Any) -> RunConfig:
     """A configuration for `rides`: shallow, seeded; `changes` are tables laid over it, as dataset={"holder": "person"}."""
-    content: dict[str, Any] = {
+    content: dict[str, Any] = RIDES | {
         "name": "rides",
         "seed": 7,
-        "dataset": {
-            "name": "rides",
-            "path": [str(path) for path in paths],
-            "target": "paid",
-            "positive": "card",
-            "public": "zone = 'open'",
-            "drop": ["person"],
-        },
-        "model": {"estimator": "lpct", "depth": 3},
-        "privacy": {"epsilon": 2.0},
+        "dataset": RIDES["dataset"] | {"path": [str(path) for path in paths]},
         "simulation": {"noise_seed": 11},
         "evaluation": {"redraws": 3},
     }
-    for key, value in changes.items():
-        content[key] = content.get(key, {}) | dict(value) if isinstance(value, Mapping) else value
-    return parse(content)
+    return parse(laid_over(content, changes))
+
+
+def laid_over(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with changes: of a table its keys, else the value."""
+    return dict(content) | {
+        key: content.get(key, {}) | dict(value) if isinstance(value, Mapping) else value
+        for key, value in changes.items()
+    }
 
 
 def fares(path: Path, n: int, seed: int, **columns: Any) -> Path:
@@ -306,9 +318,13 @@ def shells_plain(*paths: Path, **changes: Any) -> dict[str, Any]:
         "privacy": {"epsilon": 2.0},
         "simulation": {"noise_seed": 11},
     }
-    for key, value in changes.items():
-        content[key] = content.get(key, {}) | dict(value) if isinstance(value, Mapping) else value
-    return {key: value for key, value in content.items() if value is not None}
+    return {key: value for key, value in laid_over(content, changes).items() if value is not None}
+
+
+def zones_of(folder: Path) -> ZoneFolders:
+    """Both zones below one folder, faults with the holders."""
+    holders = folder / "holders"
+    return ZoneFolders(public=folder / "public", holders=holders, faults=holders / "faults.txt")
 
 
 def example_protocol(mechanism: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:

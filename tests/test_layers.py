@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -150,6 +151,12 @@ def test_only_steps_and_flows_know_prefect(layer):
 def test_no_module_is_a_room_nobody_can_say_the_contents_of():
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "lib"}
     assert [path for path in modules(*LAYERS) if {path.stem, path.parent.name} & vague] == []
+
+
+def test_no_room_has_more_than_a_dozen_modules_and_no_test_file_600_lines():
+    inside = Counter(path.parent for path in modules(*LAYERS) if path.stem != "__init__")
+    assert [str(room.relative_to(ROOT)) for room, n in inside.items() if n > 12] == []
+    assert [path.name for path in modules("tests") if path.read_bytes().count(b"\n") >= 600] == []
 
 
 def test_every_module_says_what_lives_in_it():

@@ -23,8 +23,8 @@ from flows.command.terminal import StepList
 from flows.server.process import Server
 from flows.server.watch import watched
 from ldptree.errors import ConfigError
-from schemas.suite import Suite, check_one_of, load_suite, suites
-from schemas.suite_sets import check_sets
+from schemas.benchmark.sets import check_sets
+from schemas.benchmark.suite import Suite, check_one_of, load_suite, suites
 from schemas.tables import EngineConfig
 from storage.objects.addresses import refuse_bucket
 from storage.store import Store

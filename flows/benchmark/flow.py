@@ -13,15 +13,15 @@ from prefect import flow, get_run_logger, unmapped
 from flows.engines.engine import Engine, engine_of
 from flows.execute import ByPrefect, Plainly
 from flows.pipeline import Pipeline
-from flows.provenance import in_use
 from flows.server.artifacts import Artifacts
 from flows.server.run_log import refusal_shown
 from flows.server.step_tasks import as_task
+from flows.work_folder.provenance import in_use
 from ldptree.errors import ConfigError, LdptreeError
+from schemas.benchmark.sets import config_of
+from schemas.benchmark.suite import Law, Method, Suite, read_printed
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
-from schemas.suite import Law, Method, Suite, read_printed
-from schemas.suite_sets import config_of
 from schemas.tables import EngineConfig
 from storage.store import Store
 from tasks import progress

@@ -53,7 +53,7 @@ def _sets(incomplete: str) -> list[str]:
 
 
 def _suites(incomplete: str) -> list[str]:
-    from schemas.suite import suites
+    from schemas.benchmark.suite import suites
 
     return [name for name in suites() if name.startswith(incomplete)]
 
@@ -352,7 +352,7 @@ def explain(
     work: Work = WORK,
 ) -> None:
     """Say where an artifact came from, in words."""
-    from flows.provenance import explain_artifact
+    from flows.work_folder.provenance import explain_artifact
 
     typer.echo(explain_artifact(work, artifact))
 
@@ -366,8 +366,8 @@ def gc(
     ] = False,
 ) -> None:
     """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
-    from flows.garbage import collect_garbage
     from flows.server.flow_runs import collect_flow_runs
+    from flows.work_folder.garbage import collect_garbage
 
     typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
     if message := collect_flow_runs(work, keep=keep, dry_run=dry_run):

@@ -21,7 +21,7 @@ from flows.command.streams import print_json
 from flows.command.terminal import StepList
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
-from flows.provenance import in_use
+from flows.work_folder.provenance import in_use
 from ldptree.errors import ConfigError
 from ldptree.limits import check_epsilon
 from schemas.config import RunConfig

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.garbage import newest_runs, size_on_disk
 from flows.naming import WORK_FOLDER
-from flows.provenance import in_use
 from flows.server import prefect_database, standing
 from flows.server.process import Server, environment
 from flows.server.watch import watched
+from flows.work_folder.garbage import newest_runs, size_on_disk
+from flows.work_folder.provenance import in_use
 from ldptree.errors import LdptreeError
 from storage.store import Store
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ldptree.errors import LdptreeError
+from schemas.benchmark.suite import Column, Law, Measure, Method, Split
 from schemas.manifest import Manifest
-from schemas.suite import Column, Law, Measure, Method, Split
 from storage.store import Draft, Store
 from tasks.benchmark.laws import draw_law
 from tasks.benchmark.learners import learner_of

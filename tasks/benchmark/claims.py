@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.suite import Claim, Suite
+from schemas.benchmark.suite import Claim, Suite
 from tasks.benchmark.ranks import rank_methods
 from tasks.benchmark.results import Scores
 

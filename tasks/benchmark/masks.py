@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError
-from schemas.suite import Split, check_one_of
+from schemas.benchmark.suite import Split, check_one_of
 
 Mask = NDArray[np.bool_]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from schemas.benchmark.suite import Suite
 from schemas.named_files import make_folder, written_whole
-from schemas.suite import Suite
 from tasks.benchmark.claims import Checked, check_claims
 from tasks.benchmark.measured import Measured
 from tasks.benchmark.page import render_benchmark

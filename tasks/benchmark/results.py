@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from schemas.suite import COLUMNS, Column, Suite
+from schemas.benchmark.suite import COLUMNS, Column, Suite
 from tasks.benchmark.learners import reads_of
 
 Floats = NDArray[np.float64]

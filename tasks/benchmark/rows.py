@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
+from schemas.benchmark.suite import Split
 from schemas.manifest import Manifest
-from schemas.suite import Split
 from storage import tables
 from storage.store import Draft, Store
 from tasks.artifacts import read_encoding

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ldptree.models import LEVEL as LEVEL_OF_INTERVALS
-from schemas.suite import Column
+from schemas.benchmark.suite import Column
 from tasks.benchmark.claims import Checked, comparable_score, printed_score
 from tasks.benchmark.learners import LEARNERS, reads_of
 from tasks.benchmark.ranks import LEVEL, chance_of_splits, compare, critical_difference, rank_methods

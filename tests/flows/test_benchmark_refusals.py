@@ -6,7 +6,7 @@ from flows.benchmark.command import Asked, came_out, name_part, read_engine, rea
 from flows.benchmark.flow import find_rows
 from flows.execute import Plainly
 from ldptree.errors import ConfigError, DataError
-from schemas.suite import load_suite
+from schemas.benchmark.suite import load_suite
 from storage.store import Store
 from tasks.benchmark.laws import draw_law
 

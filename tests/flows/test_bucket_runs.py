@@ -20,9 +20,9 @@ from obstore.store import MemoryStore
 
 from flows.execute import Plainly
 from flows.finish import finish
-from flows.garbage import GRACE, collect_garbage
-from flows.provenance import explain_artifact, whole_records
 from flows.run_plan.look import plan_of
+from flows.work_folder.garbage import GRACE, collect_garbage
+from flows.work_folder.provenance import explain_artifact, whole_records
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.formats import stamped
 from storage.ledger.accounts import Account
@@ -198,7 +198,7 @@ def swept(request, over, tmp_path, monkeypatch):
         sides = {side: BucketObjects(MemoryStore(), "memory://", tmp_path / "here" / side) for side in SIDES}
         objects = TwoSides(sides, "memory://both", tmp_path / "here")
     store, now = over(objects), BucketObjects.now
-    monkeypatch.setattr("flows.garbage.open_existing", lambda _: store)
+    monkeypatch.setattr("flows.work_folder.garbage.open_existing", lambda _: store)
 
     def wait(days):
         monkeypatch.setattr(BucketObjects, "now", lambda one: now(one) + timedelta(days=days).total_seconds())
@@ -251,7 +251,7 @@ def test_gc_leaves_in_a_bucket_what_another_machine_wrote_while_it_looked(swept,
             store.objects.put("started/new-20260101-000000-000000.json", b"{}")
         return found
 
-    monkeypatch.setattr("flows.garbage.whole_records", write_meanwhile)
+    monkeypatch.setattr("flows.work_folder.garbage.whole_records", write_meanwhile)
     assert not collect(0).startswith("0 files")
     assert store.condition(written[0]) == "present"
     assert store.objects.size("started/new-20260101-000000-000000.json") is not None
@@ -268,7 +268,7 @@ def test_gc_takes_nothing_of_others_from_a_bucket(tmp_path, monkeypatch):
     for name in names:
         objects.put(name, b"mine")
     monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
-    monkeypatch.setattr("flows.provenance.bucket_address", str)
+    monkeypatch.setattr("flows.work_folder.provenance.bucket_address", str)
     with pytest.raises(ConfigError, match="no work folder, as no run was ever made in it"):
         collect_garbage(Path("memory:/bucket"), keep=0, dry_run=False)
     assert sorted(entry.name for entry in objects.entries("", deep=True)) == sorted(names)

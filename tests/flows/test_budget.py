@@ -12,9 +12,9 @@ from chain import Chain, rides, rides_config
 import tasks.perturb
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.garbage import collect_garbage
 from flows.run_plan.look import plan_of
 from flows.run_plan.show import show_plan
+from flows.work_folder.garbage import collect_garbage
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from storage.ledger.accounts import Account
 from storage.store import Store

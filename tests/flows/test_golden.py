@@ -11,9 +11,9 @@ import pytest
 from chain import Chain, RoundsChain, rides
 
 from flows.budget import keep_answers
-from flows.garbage import collect_garbage
-from flows.provenance import explain_artifact
 from flows.run_plan.look import plan_of
+from flows.work_folder.garbage import collect_garbage
+from flows.work_folder.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt
 from schemas.config import load
 from storage.formats import KEY

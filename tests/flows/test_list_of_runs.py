@@ -11,8 +11,8 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.finish import page_of_failure
-from flows.garbage import collect_garbage
-from flows.index import list_run, list_started, write_index
+from flows.work_folder.garbage import collect_garbage
+from flows.work_folder.index import list_run, list_started, write_index
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
 from storage.store import Store

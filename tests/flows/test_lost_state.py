@@ -11,9 +11,9 @@ from chain import Chain, rides, rides_config
 
 from flows.budget import keep_answers
 from flows.campaign import Terms
-from flows.garbage import collect_garbage
-from flows.provenance import explain_artifact
 from flows.run_plan.look import plan_of
+from flows.work_folder.garbage import collect_garbage
+from flows.work_folder.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt
 from storage.objects.folder import FolderObjects
 from storage.store import Store

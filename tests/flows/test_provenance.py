@@ -11,11 +11,11 @@ from chain import Chain, rides, rides_config
 
 from flows.execute import Plainly
 from flows.finish import last_of_each_step, write_json
-from flows.garbage import collect_garbage
 from flows.pipeline import Pipeline
-from flows.provenance import explain_artifact, in_use
 from flows.run_plan.look import plan_of
 from flows.server.flow_runs import collect_flow_runs
+from flows.work_folder.garbage import collect_garbage
+from flows.work_folder.provenance import explain_artifact, in_use
 from ldptree.errors import ArtifactCorrupt, ConfigError
 from storage.ledger.seal import check_state
 from storage.store import Store

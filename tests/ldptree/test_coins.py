@@ -1,9 +1,8 @@
 """Words: where coins come from."""
 
-import os
-
 import numpy as np
 import pytest
+from forked import in_a_fork
 
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
@@ -59,22 +58,6 @@ def test_the_generators_of_one_seed_are_the_same_ones_in_every_run():
         return [words.generator().integers(2**62) for _ in range(3)]
 
     assert drawn() == drawn()
-
-
-def in_a_fork(act):
-    """What `act` returns in a forked process, as text."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.write(writing, str(act()).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as told:
-        said = told.read()
-    os.waitpid(child, 0)
-    return said
 
 
 def test_after_a_fork_the_operating_systems_generators_differ_from_the_parents():

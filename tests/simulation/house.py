@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from flows.asked import shards_with_copy_index
 from flows.campaign import Terms
-from flows.provenance import in_use
+from flows.work_folder.provenance import in_use
 from ldptree.errors import ArtifactCorrupt, BudgetError, LdptreeError, ProtocolMismatch
 from schemas.manifest import Record
 from simulation.bucket import Bucket

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from flows.garbage import newest_runs
+from flows.work_folder.garbage import newest_runs
 from ldptree.errors import ArtifactCorrupt
 from simulation.schedule import Violation
 from storage.formats import read_stamped

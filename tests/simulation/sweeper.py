@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flows import garbage
+from flows.work_folder import garbage
 from ldptree.errors import ConfigError
 from simulation.bucket import Bucket
 from simulation.losses import needed

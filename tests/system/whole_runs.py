@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from chain import rides
+from chain import RIDES, laid_over, rides
 
 COMMAND = Path(sys.executable).with_name("ldptree")
 PATIENCE = 200.0
@@ -210,21 +210,9 @@ def many_files(folder: Path, make: Callable[..., Path] = rides, n_shards: int = 
 
 def rides_toml(path: Path, files: str, *, evaluate: bool = False, **tables: dict[str, Any]) -> Path:
     """The configuration of `chain.rides` as a file; `tables` are laid over it, without keys that are None."""
-    content: dict[str, dict[str, Any]] = {
-        "dataset": {
-            "name": "rides",
-            "path": files,
-            "target": "paid",
-            "positive": "card",
-            "public": "zone = 'open'",
-            "drop": ["person"],
-        },
-        "model": {"estimator": "lpct", "depth": 3},
-        "privacy": {"epsilon": 2.0},
-    }
     lines = ['name = "rides"', "seed = 7", f"evaluate = {json.dumps(evaluate)}"]
-    for table in content | tables:
-        entries = content.get(table, {}) | tables.get(table, {})
+    content = laid_over(RIDES | {"dataset": RIDES["dataset"] | {"path": files}}, tables)
+    for table, entries in content.items():
         lines += [f"[{table}]", *(f"{key} = {json.dumps(v)}" for key, v in entries.items() if v is not None)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")

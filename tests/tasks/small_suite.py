@@ -3,7 +3,7 @@
 from prefect.states import Completed, Failed
 
 from flows.benchmark.flow import _score, list_cells
-from schemas.suite import Law, Suite
+from schemas.benchmark.suite import Law, Suite
 from tasks.benchmark import cell as cells
 from tasks.benchmark.results import Cell, Scores
 

@@ -9,7 +9,7 @@ import pytest
 from flows.benchmark.flow import check_rows, list_cells
 from ldptree.errors import ConfigError
 from ldptree.families.histoftree import Shape
-from schemas.suite import Law, Split, Suite
+from schemas.benchmark.suite import Law, Split, Suite
 from storage.store import Store
 from tasks.benchmark.cell import score_cell
 from tasks.benchmark.claims import check_claims

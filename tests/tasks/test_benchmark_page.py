@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from small_suite import score, scored, suite_of
 
-from schemas.suite import read_printed
+from schemas.benchmark.suite import read_printed
 from storage.store import Store
 from tasks.benchmark.learners import LEARNERS
 from tasks.benchmark.page import render_benchmark
@@ -27,15 +27,12 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     found, _ = scored(suite, values)
     found[-1] = replace(found[-1], score=math.nan, reason="it <i>broke</i>")
     leaks = {"pair": {"copies": 0.25, "public_copies": 0.5, "decides": "", "parts": [1, 2, 3], "features": 2}}
-    summary = write_report(
-        tmp_path / "out",
-        suite,
-        found,
-        Sets(leaks=leaks, missing={}),
-        printed=None,
-        is_paper=False,
-        making=MADE,
-    )
+    sets = Sets(leaks=leaks, missing={})
+
+    def write(folder):
+        return write_report(folder, suite, found, sets, printed=None, is_paper=False, making=MADE)
+
+    summary = write(tmp_path / "out")
     table = pl.read_parquet(summary["results"])
     assert table.height == len(found) == summary["cells"]
     assert table["reason"].to_list().count("it <i>broke</i>") == summary["failed"] == 1
@@ -49,15 +46,7 @@ def test_a_report_has_every_cell_its_claims_and_a_page_that_loads_nothing(tmp_pa
     assert "Not held:" in page
     assert "it &lt;i&gt;broke&lt;/i&gt;" in page
     assert not any(mark in page for mark in ("<script", "http://", "https://", "<i>broke"))
-    again = write_report(
-        tmp_path / "two",
-        suite,
-        found,
-        Sets(leaks=leaks, missing={}),
-        printed=None,
-        is_paper=False,
-        making=MADE,
-    )
+    again = write(tmp_path / "two")
     assert (tmp_path / "two" / "results.html").read_text() == page
     assert again["claims"] == summary["claims"]
 

@@ -6,7 +6,7 @@ from small_suite import suite_of
 
 from flows.benchmark.flow import find_rows
 from flows.execute import Plainly
-from schemas.suite import Split
+from schemas.benchmark.suite import Split
 from storage.store import Store
 from tasks.benchmark.laws import LAWS, draw_law
 from tasks.benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, read_rows, split_rows

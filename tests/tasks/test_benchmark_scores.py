@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_suite import score, scored, suite_of
 
-from schemas.suite import Method
+from schemas.benchmark.suite import Method
 from storage.store import Store
 from tasks.benchmark import code
 from tasks.benchmark.learners import LEARNERS, reads_of

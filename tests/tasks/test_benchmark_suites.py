@@ -9,7 +9,7 @@ from small_suite import PAIR, Here, suite_of
 from flows.benchmark.flow import _score, find_rows, list_cells
 from flows.execute import Plainly
 from ldptree.errors import ConfigError, DataError, LdptreeError
-from schemas.suite import Split, load_suite, read_printed, suites
+from schemas.benchmark.suite import Split, load_suite, read_printed, suites
 from storage.store import Store
 from tasks.benchmark.learners import learner_of
 from tasks.benchmark.rows import PRIVATE, PUBLIC, LabelledRows, split_rows

@@ -10,8 +10,8 @@ from workbooks import workbook
 from flows.benchmark.flow import find_rows
 from flows.execute import Plainly
 from ldptree.errors import LdptreeError
+from schemas.benchmark.suite import Split, Suite, load_suite, read_printed
 from schemas.catalogue import catalogue, sources
-from schemas.suite import Split, Suite, load_suite, read_printed
 from storage.store import Store
 from tasks.benchmark.rows import PUBLIC, find_leaks, read_rows, split_rows
 

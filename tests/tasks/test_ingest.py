@@ -10,19 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from chain import zones_of
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec
-from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest import ingest_files
 from tasks.data.ingest_plan import RowRules
 
 TRIPS = "firm,miles,area,paid\np,1,x,0\np,2.5,y,1\nq,3,x,0\nq,,z,1\n"
-
-
-def zones_of(folder):
-    """Both zones below one folder, faults with the holders."""
-    holders = folder / "holders"
-    return ZoneFolders(public=folder / "public", holders=holders, faults=holders / "faults.txt")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, perturb_shard, publish, shards_of
+from forked import in_a_fork
 
 from storage.objects import drawn_once
 from storage.objects.folder import FolderObjects
@@ -66,30 +67,24 @@ class Torn:
 
 def run_until_killed(act, at, arrange):
     """`act` in a process of its own, which is killed at a step; the number of steps if it was not, else None."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            arrange()
-            killer = Killer(at)
-            draw = FolderObjects.draw
 
-            def draw_torn(objects, name, write):
-                sys.setprofile(killer.hear)
-                try:
-                    return draw(objects, name, lambda draft: write(Torn(draft, killer)))
-                finally:
-                    sys.setprofile(None)
+    def torn():
+        arrange()
+        killer = Killer(at)
+        draw = FolderObjects.draw
 
-            FolderObjects.draw = draw_torn
-            act()
-            os.write(writing, str(killer.seen).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as told:
-        said = told.read()
-    os.waitpid(child, 0)
+        def draw_torn(objects, name, write):
+            sys.setprofile(killer.hear)
+            try:
+                return draw(objects, name, lambda draft: write(Torn(draft, killer)))
+            finally:
+                sys.setprofile(None)
+
+        FolderObjects.draw = draw_torn
+        act()
+        return killer.seen
+
+    said = in_a_fork(torn)
     return int(said) if said else None
 
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from chain import RoundsChain, shells, shells_config
 
-from flows.garbage import collect_garbage
-from flows.provenance import explain_artifact
+from flows.work_folder.garbage import collect_garbage
+from flows.work_folder.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.question import AnsweredQuestion
 from storage.store import Store

@@ -8,23 +8,18 @@ import tomllib
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from chain import zones_of
 
 from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from schemas.dataset import DatasetSpec
 from storage.raw.recognition.findings import LEVELS_LISTED
-from tasks.data.ingest import ZoneFolders, ingest_files
+from tasks.data.ingest import ingest_files
 from tasks.data.ingest_plan import RowRules
 from tasks.data.source import locate
 
 N = 90
 CANARY = "CANARY77"
-
-
-def zones_of(folder):
-    """Both zones below one folder, faults with the holders."""
-    holders = folder / "holders"
-    return ZoneFolders(public=folder / "public", holders=holders, faults=holders / "faults.txt")
 
 
 @pytest.fixture

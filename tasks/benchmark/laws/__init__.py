@@ -7,7 +7,7 @@ from inspect import signature
 from typing import Any
 
 from ldptree.errors import ConfigError
-from schemas.suite import Law, check_one_of
+from schemas.benchmark.suite import Law, check_one_of
 from tasks.benchmark.laws.correction import draw_hidden_column, draw_shifted_number
 from tasks.benchmark.laws.lpct import draw_four_sectors, draw_lpct_pair, draw_sloped_share
 from tasks.benchmark.laws.numbers import draw_lpdt_sine, draw_steps

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ldptree.baselines import BASELINES, CLASSIFIERS, PUBLIC_LEARNERS, REGRESSORS
 from ldptree.errors import ConfigError, LdptreeError
-from schemas.suite import Method, check_one_of
+from schemas.benchmark.suite import Method, check_one_of
 from tasks.benchmark.learners.answers import (
     Answers,
     Trial,

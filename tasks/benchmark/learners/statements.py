@@ -17,7 +17,7 @@ from ldptree.models.tree import TreeModel
 from tasks.benchmark.rows import TEST, LabelledRows
 
 if TYPE_CHECKING:
-    from schemas.suite import Column
+    from schemas.benchmark.suite import Column
 
 
 @dataclass(frozen=True, eq=False)

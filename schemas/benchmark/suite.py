@@ -27,7 +27,7 @@ from schemas.catalogue import catalogue, with_paths_from
 from schemas.dataset import Names
 from schemas.tables import NAME, Epsilon, Table
 
-_HOME = Path(__file__).parents[1]
+_HOME = Path(__file__).parents[2]
 _CHECKOUT = _HOME / "benchmarks" / "suites"
 FOLDER = _CHECKOUT if _CHECKOUT.is_dir() else _HOME / "configs" / "suites"
 """Where the suites of a checkout are, or of an installed wheel."""

@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.index import STARTED, write_index
-from flows.provenance import in_use, open_existing, records_of_run, whole_records
+from flows.work_folder.index import STARTED, write_index
+from flows.work_folder.provenance import in_use, open_existing, records_of_run, whole_records
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from storage import warehouse

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ldptree.errors import ConfigError
+from schemas.benchmark.suite import Suite, Variant
 from schemas.config import RunConfig, parse
 from schemas.families import declared_label
-from schemas.suite import Suite, Variant
 
 
 def config_of(suite: Suite, name: str) -> RunConfig:

@@ -1,0 +1,1 @@
+"""What suites of the benchmark may say: which methods on which data sets, and what is claimed."""
