@@ -41,7 +41,7 @@ PART ?= 1/1
 slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills; or PART=2/3 of them
 	$(BIN)/python -m pytest -m slow --part $(PART) $(SHARED)
 
-faults: develop  ## plant 25 faults in a copy of the program: is each caught by the test that promises the opposite?
+faults: develop  ## plant 28 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py
 
 soak: develop  ## 50 runs on one server, each on new rows: memory, open files, database and work folder stay flat

@@ -220,8 +220,8 @@ FAULTS = (
     ),
     Fault(
         "a cached step that is not verified",
-        "if hasher.of_file(path) != entry.digest:",
-        "if False:",
+        "return hasher.of_file(path) == entry.digest",
+        "return True",
         ("test_a_damaged_artifact_is_noticed_and_can_be_made_again",),
     ),
 )
