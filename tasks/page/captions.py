@@ -30,7 +30,7 @@ SAYS = {
     "worse": "Scrambled reports from {people} made {reference} worse: {ours}, {move} from {before}.",
     "no better": "Scrambled reports from {people} made {reference} no better: {ours}, {before} without them.",
     "guessing": "No model here is surely better than the same answer for everybody: {ours} with scrambled reports from {people}, "
-    "{before} by that answer alone.",
+    "{before} by the best such answer.",
     "nothing new": "The reports of {people} found nothing that {reference} does not know already: {ours}, {before} without them.",
     "could not tell": "The reports of {people} are too few or too noisy to tell whether {reference} is wrong: {ours}, {before} "
     "without them.",

@@ -103,15 +103,18 @@ def beats_constant(run: Run) -> bool:
 
 
 def is_guessing(run: Run) -> bool:
-    """Whether no model of the page is surely better than the answer for everybody that public rows give: not ours, and none
-    that is surely better than ours.
+    """Whether no model of the page is surely better than the same answer for everybody: not ours, and none that is surely better
+    than ours. Reports that taught what is common among private people are no guess.
     """
-    scored = None if run.scores is None else find_best(run, CONSTANTS)
-    if run.scores is None or scored is None or compare(run, scored) == "better":
+    best = None if run.scores is None else find_constant(run)
+    scored, reference = None if run.scores is None else find_best(run, CONSTANTS), find_reference(run)
+    if run.scores is None or best is None or scored is None or reference is None or beats_constant(run):
+        return False
+    if compare(run, scored) == compare(run, reference) == "better":
         return False
     sign = 1 if run.label == "class" else -1
-    others = [one for one in run.scores.models if one.key not in ("ours", scored.key)]
-    return not any(compare(run, one) == "worse" and sign * (one.figure - scored.figure) > 0 for one in others)
+    others = [one for one in run.scores.models if one.key not in ("ours", *CONSTANTS)]
+    return not any(compare(run, one) == "worse" and sign * (one.figure - best) > 0 for one in others)
 
 
 def compare(run: Run, other: Score) -> str:
@@ -158,7 +161,7 @@ def headline(run: Run) -> Sentence:
         return say(key, people=people, nouns=run.nouns, target=run.target)
     key, figure = verdict(run), reference.figure
     if key == "guessing":
-        figure = (find_best(run, CONSTANTS) or reference).figure
+        figure = find_constant(run) or figure
     elif reference.key != "public_only" or run.model.figure != "correction":
         key = {"better": "beats", "worse": "loses"}.get(key, "ties")
     before, ours = units.apart(figure, run.scores.ours.figure, score_unit(run))

@@ -77,15 +77,15 @@ def best_constant(run: Run) -> float:
     return max(known, 100.0 * counts.max() / counts.sum())
 
 
-def two(run: Run, other: dict[str, Any] | None = None) -> Figures:
-    scores = chief(run, ours(run)), chief(run, other or reference(run))
+def two(run: Run) -> Figures:
+    scores = chief(run, ours(run)), chief(run, reference(run))
     return n_private(run), *scores, *(map(math.sqrt, scores) if run.facts["unit"] else ())
 
 
 def guessing(run: Run) -> Figures:
-    """Ours, who reported, the constant answer; of a number with a unit the roots too."""
-    people, mine, other, *roots = two(run, constant_of(run))
-    return mine, people, other, *roots
+    """Ours, who reported, the best constant answer; of a number with a unit the roots too."""
+    scores = chief(run, ours(run)), best_constant(run)
+    return scores[0], n_private(run), scores[1], *(map(math.sqrt, scores) if run.facts["unit"] else ())
 
 
 def n_private(run: Run) -> float:

@@ -47,13 +47,13 @@ def is_ahead(run: Run, score: dict[str, Any], sign: int = 1) -> bool:
 
 
 def guesses(run: Run) -> bool:
-    """Whether neither ours nor any model that is better than ours beats the constant answer of public rows."""
+    """Whether neither ours nor any model that is better than ours beats the best constant answer, and nothing was gained."""
     scores, sign = run.scores["scores"], 1 if is_class(run) else -1  # type: ignore[index]
-    constant = constant_of(run)
-    if is_ahead(run, constant):
+    best, is_known = best_constant(run), is_ahead(run, constant_of(run))
+    if is_known and (is_ahead(run, reference(run)) or sign * (chief(run, ours(run)) - best) > 0):
         return False
     return not any(
-        key != "ours" and is_ahead(run, one, -1) and sign * (chief(run, one) - chief(run, constant)) > 0
+        key != "ours" and is_ahead(run, one, -1) and sign * (chief(run, one) - best) > 0
         for key, one in scores.items()
     )
 

@@ -81,8 +81,20 @@ def test_a_number_that_does_not_beat_the_mean_is_said_to_be_a_guess() -> None:
         return summary.say_finding(_run(_score("ours", 4.0, r2=r2), public, constant))
 
     assert "No model here" in said((-0.3, 0.1), -0.02)
-    assert "not even surely better than the same answer for everybody: 3.92." in said((0.05, 0.2), -0.02)
+    assert "3.92 by the best such answer." in said((0.05, 0.2), -0.02)
     assert "everybody" not in said((0.05, 0.2), 0.1)
+
+
+def test_reports_that_taught_what_is_common_among_private_people_gained_something() -> None:
+    def said(lead: tuple[float, float]) -> str:
+        ours = _score("ours", 0.55)
+        ours = replace(ours, confusion=((1100, 0), (900, 0)))
+        public = replace(PUBLIC, lead=Span(low=lead[0], high=lead[1]))
+        return summary.say_finding(_run(ours, public, _score("majority", 0.45, (0.08, 0.12))))
+
+    assert "made the public model better" in said((0.01, 0.05))
+    assert "not even surely better than the same answer for everybody: 55.0" in said((0.01, 0.05))
+    assert said((-0.01, 0.05)).startswith("No model here is surely better than the same answer for everybody")
 
 
 @pytest.mark.parametrize(
