@@ -58,7 +58,7 @@ SAYS = {
     "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "Public rows do not explain that: private {nouns} seem to differ. Chance alone says so in one run of twenty.",
+    "particular": "Private {nouns} seem to differ: chance alone says so in one run of twenty.",
     "by coins": "Coins chose the public rows: it is wrong for everybody.",
     "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
     "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a "
@@ -98,7 +98,7 @@ SAYS = {
     "strip never": "At none does every draw beat {reference}.",
     "strip finds": "The smallest error of the public model, on half of the {nouns}, that {times} of 10 such collections find. "
     "Lower is better.",
-    "strip note": "A run set up for another ε may tell more or fewer kinds apart, and so do better than is drawn here.",
+    "strip note": "A run set up for another ε may have other kinds, and do better.",
     "caps": "{model}: {note}.",
     "recall": "The released model recognises {recalls}.",
     "bins": "Held-back {nouns} by what is predicted: their mean “{target}” with ± 2 standard errors.",
@@ -139,8 +139,8 @@ SAYS = {
     "ends": "A number is first moved into {low} to {high}, then rounded at random to one of {levels} levels.",
     "ends sent": "A number is first moved into {low} to {high}, and leaves with noise added.",
     "chances": "The true value is reported with probability {p}, any other with {q}.",
-    "chances first": "Of the {n} others the true value is reported with probability {p}, any other with {q}.",
-    "label chance first": "Their label is the true one with probability {label_p}.",
+    "chances first": "For the others {p} and {q}.",
+    "label chance first": "For the others {label_p}.",
     "label chance": "Its label is the true one with probability {label_p}.",
     "noise": "Each number has noise of its own, of standard deviation {sd}.",
     "label noise": "The label’s noise has standard deviation {sd}.",
@@ -173,7 +173,7 @@ SAYS = {
     "open shown": "What a holder shows: everybody can see it, exactly, and link it with whatever else is known of them.",
     "open mask": "The mask: which features a holder protects is published with what they show.",
     "open cells": "The cells a holder could be in, which each sent with their answer: part of the mask can be read from them.",
-    "open scores": "The private {nouns} behind the scores: only a simulation may read them. A release has evaluate = false.",
+    "open scores": "The private {nouns} behind the scores: only a simulation may read them.",
     "protected": "The label, {target}, and of the features {features}.",
     "protected label": "The label, {target}. No feature is protected in this run.",
     "protected all": "The label, {target}, every feature, and which of them a holder protects.",

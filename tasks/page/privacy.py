@@ -169,24 +169,22 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
         )
         sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
     sentences.append(say("mechanism", how=say_mechanism(last), name=name_mechanism(last)))
-    sentences += _coins(run, last)
-    for one in _asked_first(run):
-        sentences += _coins_first(one)
+    for sentence in _coins(run, last):
+        sentences.append(sentence)
+        for one in _asked_first(run):
+            sentences += _coins_first(one.question, sentence.key)
     if run.privacy.form == "reports":
         n = units.plural(sum(one.n_asked for one in run.privacy.asked), "report was", "reports were")
         sentences.append(say("reports written", reports=n))
     return tuple(sentences)
 
 
-def _coins_first(asked: AskedQuestion) -> list[Sentence]:
-    """The chances of those who were asked something else than the last question."""
-    figures, sentences = asked.question.figures, []
-    if "p" in figures:
-        chances = {name: units.chance(figures[name]) for name in ("p", "q")}
-        sentences.append(say("chances first", n=units.count(asked.n_asked), **chances))
-    if "label_p" in figures:
-        sentences.append(say("label chance first", label_p=units.chance(figures["label_p"])))
-    return sentences
+def _coins_first(question: QuestionDescription, key: str) -> list[Sentence]:
+    """What a sentence about the last question's coins is for those who were asked this one."""
+    names = {"chances": ("p", "q"), "label chance": ("label_p",)}.get(key, ())
+    if not names or any(name not in question.figures for name in names):
+        return []
+    return [say(f"{key} first", **{name: units.chance(question.figures[name]) for name in names})]
 
 
 def _coins(run: Run, question: QuestionDescription) -> list[Sentence]:

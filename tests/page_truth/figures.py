@@ -219,10 +219,10 @@ def chances(run: Run) -> Figures:
 
 
 def chances_first(run: Run) -> Figures:
-    """Of the first of two questions: who answered it, and its chances."""
+    """Of the first of two questions."""
     mechanism = read_protocol(run.store, run.chain.conversation.whole[0].question()).mechanism  # type: ignore[union-attr]
     inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
-    return asked_first(run)[0], inner.p, inner.q
+    return inner.p, inner.q
 
 
 def push(run: Run) -> Figures:

@@ -411,8 +411,8 @@ def test_where_coins_chose_the_public_rows_nobody_is_said_to_differ(runs: dict[s
         " ".join(one.text for one in summary.lead(replace(run, description=found, public_rule=rule)))
         for rule in ("zone = 'north'", "random 0.1")
     )
-    assert "private rows seem to differ. Chance alone says so in one run of twenty." in by_rule
-    assert "private rows seem to differ" not in by_coins
+    assert "Private rows seem to differ: chance alone says so in one run of twenty." in by_rule
+    assert "rows seem to differ" not in by_coins
     assert "it is wrong for everybody" in by_coins
 
 
