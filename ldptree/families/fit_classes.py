@@ -53,7 +53,6 @@ def fit_model(
     prune: str | PaperOptions = "smooth",
     rule: str = "margin",
     epsilon: float | None = None,
-    is_second_query: bool = False,
     inflation: float = 1.0,
 ) -> ClassTree:
     """Turn totals into a model: weigh private against public evidence, then prune.
@@ -67,8 +66,6 @@ def fit_model(
         prune: one of `PRUNINGS`; or "paper" or its options, LPCT's Algorithm 2, which chooses lam itself.
         rule: "margin", or "ratio", the paper's (`weighting.weigh_by_lam`).
         epsilon: what a holder spent in all rounds, where that is not the protocol's.
-        is_second_query: Algorithm 2 ended with these totals: private ones alone, undivided (other settings are not
-            looked at).
         inflation: how much less sure public cells are than their rows say (`public_trust.class_variance_inflation`); a given
             lam, "auto" too, says how far they are trusted.
 
@@ -76,19 +73,26 @@ def fit_model(
         ConfigError: lam, prune or rule is not known, or they do not go together.
         DataError: totals or public counts do not fit the protocol, or nobody reported.
     """
-    if is_second_query:
-        model = _fit(protocol, totals, public_counts, **SECOND_QUERY, epsilon=epsilon)
-        return replace(model, prune="paper", lam="paper")
-    return _fit(
+    if prune == "paper":
+        prune = PaperOptions()
+    found = _learn(protocol, totals, public_counts, lam=lam, prune=prune, rule=rule, inflation=inflation)
+    return _released(
         protocol,
         totals,
-        public_counts,
+        np.asarray(public_counts, dtype=np.float64),
+        found.with_uncertainty(),
         lam=lam,
         prune=prune,
-        rule=rule,
         epsilon=epsilon,
-        inflation=inflation,
     )
+
+
+def fit_second_query(
+    protocol: Protocol, totals: Totals, public_counts: ArrayLike, *, epsilon: float
+) -> ClassTree:
+    """The model where LPCT's Algorithm 2 ended with these totals: private ones alone, undivided. As `fit_model`."""
+    model = fit_model(protocol, totals, public_counts, **SECOND_QUERY, epsilon=epsilon)
+    return replace(model, prune="paper", lam="paper")
 
 
 def decide_nodes(
@@ -147,31 +151,6 @@ def needs_second_query(
     check_settings(lam="auto", prune=options, rule="ratio", n_classes=protocol.n_classes)
     evidence = _gather(protocol, totals, public_counts)
     return _algorithm_2(protocol, evidence, options, totals.n_private).is_terminated
-
-
-def _fit(
-    protocol: Protocol,
-    totals: Totals,
-    public_counts: ArrayLike,
-    *,
-    lam: str | float,
-    prune: str | PaperOptions,
-    rule: str,
-    epsilon: float | None,
-    inflation: float = 1.0,
-) -> ClassTree:
-    if prune == "paper":
-        prune = PaperOptions()
-    found = _learn(protocol, totals, public_counts, lam=lam, prune=prune, rule=rule, inflation=inflation)
-    return _released(
-        protocol,
-        totals,
-        np.asarray(public_counts, dtype=np.float64),
-        found.with_uncertainty(),
-        lam=lam,
-        prune=prune,
-        epsilon=epsilon,
-    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
-from ldptree.families.fit_classes import fit_model, needs_second_query
+from ldptree.families.fit_classes import fit_model, fit_second_query, needs_second_query
 from ldptree.families.fit_numbers import fit_regression
 from ldptree.families.tree_public import PublicLabels, public_labels
 from ldptree.inference.algorithm_2 import PaperOptions
@@ -141,13 +141,15 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
         last = transcript[-1]
         (totals,) = last.totals
         evidence = last.published.evidence
+        epsilon = sum(each.protocol.epsilon for each in transcript)
+        if len(transcript) > 1:
+            return fit_second_query(last.protocol, totals, evidence.counts, epsilon=epsilon)
         return fit_model(
             last.protocol,
             totals,
             evidence.counts,
             **self.reading,
-            epsilon=sum(each.protocol.epsilon for each in transcript),
-            is_second_query=len(transcript) > 1,
+            epsilon=epsilon,
             inflation=evidence.inflation if self.lam == "learned" else 1.0,
         )
 
