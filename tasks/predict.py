@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.models import SUMMARY, Model, read_model
-from schemas.named_files import A_FOLDER, BUCKETS, check_output, read_fault, shown_path, written_whole
+from schemas.named_files import BUCKETS, check_output, read_fault, shown_path, written_whole
 from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
 from storage.formats import unstamped
@@ -37,15 +37,15 @@ WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
 
 
 def load_model(path: Path) -> Model:
-    """The model in a file. Raises DataError where there is none, ArtifactCorrupt where it is another file or changed."""
+    """The model in a file, or in a run's folder.
+
+    Raises DataError where there is none, ArtifactCorrupt where it is another file or changed.
+    """
+    path = model_file(path)
     if (fault := read_fault(path)) is not None:
-        shown = shown_path(path)
+        shown, remedy = shown_path(path), "Name a run's folder, or the model.json in it"
         if shown.startswith(BUCKETS):
             fault, remedy = "in a bucket", "Copy it here, and the run.json beside it"
-        else:
-            remedy = (
-                "Name the model.json in it" if fault == A_FOLDER else "A run says where its model.json is"
-            )
         raise DataError(f"{shown}: {fault}. {remedy}.")
     beside = path.with_name(SUMMARY)
     try:
@@ -56,6 +56,11 @@ def load_model(path: Path) -> Model:
         return read_model(text, None if read_fault(beside) else beside.read_bytes())
     except DataError as refusal:
         raise ArtifactCorrupt(f"{path}: {refusal}") from None
+
+
+def model_file(path: Path) -> Path:
+    """The file of a model that is named by itself, or by its run's folder."""
+    return path / "model.json" if path.is_dir() else path
 
 
 def row_format_of(model: Model) -> RowFormat | None:
@@ -88,7 +93,7 @@ def predict_file(model: Path, data: Path, out: Path) -> int:
         raise ConfigError(
             f"--out {shown_path(out)}: answers are written as Parquet or as CSV. Name a file that ends in {' or '.join(WRITERS)}."
         )
-    if any(out.exists() and out.samefile(path) for path in (model, data)):
+    if any(out.exists() and out.samefile(path) for path in (model_file(model), data)):
         raise ConfigError(f"--out {out}: that is what is read. Name another file.")
     rows = 0
     write = WRITERS[out.suffix.lower()]

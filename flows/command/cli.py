@@ -212,7 +212,7 @@ def plan(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[Path, typer.Argument(help="A run's folder, or the model.json in it.")],
     data: Annotated[
         Path, typer.Argument(help="A data file: rows as the run takes them, with or without the label.")
     ],
@@ -281,7 +281,7 @@ def _short(text: str) -> str:
 
 @app.command()
 def export(
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[Path, typer.Argument(help="A run's folder, or the model.json in it.")],
     to: Annotated[str, typer.Option("--to", help="sql, json or dot.")],
     table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
 ) -> None:

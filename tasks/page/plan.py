@@ -71,7 +71,12 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             f"The smallest such error that their reports would find: {_error(plan, first.smallest.error)} "
             f"(power {POWER:g}, level {LEVEL:g})."
         )
-        if first.smallest.difference is not None and first.smallest.difference <= plan.largest_error:
+        if plan.by_coins:
+            if first.smallest.error <= plan.largest_error:
+                lead.append(
+                    "Public coins chose the public rows: where the model is found to be wrong, it is wrong for everybody."
+                )
+        elif first.smallest.difference is not None and first.smallest.difference <= plan.largest_error:
             lead.append(
                 f"From {_size(plan, first.smallest.difference)} on, they would show that the model is wrong on private people in "
                 "particular; a smaller error may be one for everybody."

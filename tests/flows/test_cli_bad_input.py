@@ -306,8 +306,8 @@ def test_a_prediction_that_cannot_be_made_or_written_is_refused_and_leaves_no_fi
     )
     before = sorted(desk.folder.iterdir())
     for code, said, words in [
-        (3, "none.json: no such file. A run says where its model.json is.", ["none.json", rows, "--out", "o"]),
-        (3, "a folder. Name the model.json in it.", [".", rows, "--out", "o"]),
+        (3, "none.json: no such file. Name a run's folder, or the model.json in it.", ["none.json", rows, "--out", "o"]),
+        (3, "model.json: no such file. Name a run's folder", [".", rows, "--out", "o"]),
         (3, "s3://b/m.json: in a bucket. Copy it here", ["s3://b/m.json", rows, "--out", "o"]),
         (3, "none.parquet: no such file. Name a CSV or Parquet file.", [model, "none.parquet", "--out", "o"]),
         (3, "rows.csv: lacks the column", [model, "rows.csv", "--out", "o"]),

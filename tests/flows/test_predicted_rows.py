@@ -150,9 +150,10 @@ def test_rows_of_every_kind_are_answered_as_the_runs_own_file(kind, run, rides, 
 
 
 def test_the_command_line_reads_them_by_what_stands_beside_the_model(run, folder, answers, tmp_path):
-    out = tmp_path / "out.parquet"
-    assert predict_file(Path(run.summary["model"]), folder / "rides.txt", out) == ROWS
-    assert pq.read_table(out).equals(answers)
+    for named in (Path(run.summary["model"]), run.folder):
+        out = tmp_path / f"{named.stem}.parquet"
+        assert predict_file(named, folder / "rides.txt", out) == ROWS
+        assert pq.read_table(out).equals(answers)
 
 
 @pytest.mark.parametrize(

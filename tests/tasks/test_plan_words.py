@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ldptree.planning.detection import Findable
@@ -45,6 +47,19 @@ def plan_of(*forecasts: Forecast) -> CollectionPlan:
         public=forecasts[0].public,
         forecasts=forecasts,
     )
+
+
+@pytest.mark.parametrize("by_coins", [False, True])
+def test_where_coins_chose_the_public_rows_no_error_is_one_of_private_people_in_particular(
+    by_coins: bool,
+) -> None:
+    plan = replace(plan_of(forecast(1.0, 0.01, 0.0)), by_coins=by_coins)
+    said = " ".join(say_plan(plan).lead)
+    assert ("wrong on private people in particular" in said) is not by_coins
+    assert ("it is wrong for everybody" in said) is by_coins
+    said = " ".join(say_plan(replace(plan, largest_error=0.05)).lead)
+    assert "in particular" not in said
+    assert "everybody" not in said
 
 
 def verdict(*forecasts: Forecast) -> str:
