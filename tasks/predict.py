@@ -30,10 +30,15 @@ from storage.raw import raw_files
 from storage.raw.formats.kinds import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
+from storage.raw.tidied_files import tidy_file
 from storage.sql import quote
 
 WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
 """What writes a table, by the ending of its file."""
+
+
+def _say_nothing(_: str) -> None:
+    """For those who need not hear."""
 
 
 def load_model(path: Path) -> Model:
@@ -80,14 +85,16 @@ def row_format_of(model: Model) -> RowFormat | None:
     return rows if rows is not None and rows.model == model.digest else None
 
 
-def predict_file(model: Path, data: Path, out: Path) -> int:
+def predict_file(model: Path, data: Path, out: Path, tell: Callable[[str], None] = _say_nothing) -> int:
     """Write what the model answers to every row (`Model.predict_columns`), as the ending of `out` says; returns the rows.
+
+    `tell` is told what of the file is no row, where a run could not read it as it stands.
 
     Raises ArtifactCorrupt: not a whole model; DataError: the data cannot be read, a column is missing or of another
     type; ConfigError: `out` cannot be written, has another ending, or is one of the two.
     """
     loaded = load_model(model)
-    answers = predict_rows(loaded, data)
+    answers = predict_rows(loaded, data, tell)
     check_output(out, "--out")
     if out.suffix.lower() not in WRITERS:
         raise ConfigError(
@@ -112,9 +119,11 @@ def predict_table(model: Model, source: Path | pa.Table) -> pa.Table:
     )
 
 
-def predict_rows(model: Model, source: Path | pa.Table) -> Iterator[pa.Table]:
+def predict_rows(
+    model: Model, source: Path | pa.Table, tell: Callable[[str], None] = _say_nothing
+) -> Iterator[pa.Table]:
     """What a model answers to the rows of a file or of a frame, a batch at a time. Raises as `read_raw`."""
-    return _answers(model, read_raw(model, source))
+    return _answers(model, read_raw(model, source, tell))
 
 
 def read_matrix(model: Model, source: Path | pa.Table) -> NDArray[np.float64]:
@@ -123,8 +132,10 @@ def read_matrix(model: Model, source: Path | pa.Table) -> NDArray[np.float64]:
         return np.concatenate([_no_rows(model), *matrices])
 
 
-def read_raw(model: Model, source: Path | pa.Table) -> Callable[[], Generator[NDArray[np.float64]]]:
-    """What reads the rows of a file or of a frame as raw matrices [n, columns], a batch at a time.
+def read_raw(
+    model: Model, source: Path | pa.Table, tell: Callable[[str], None] = _say_nothing
+) -> Callable[[], Generator[NDArray[np.float64]]]:
+    """What reads the rows of a file or of a frame as raw matrices [n, columns], a batch at a time; `tell` as `predict_file`.
 
     Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type;
     ArtifactCorrupt as `row_format_of`.
@@ -135,10 +146,17 @@ def read_raw(model: Model, source: Path | pa.Table) -> Callable[[], Generator[ND
         if (fault := read_fault(source)) is not None:
             raise DataError(f"{shown_path(source)}: {fault}. Name a CSV or Parquet file.")
     if (rows := row_format_of(model)) is not None:
-        return OtherRows.of(source, model.encoding, rows, where).batches
-    names, read = _rows_of(source, model.encoding)
-    check_columns(model, names, where)
-    return partial(_matrices, read, model.encoding, where)
+        other = OtherRows.of(source, model.encoding, rows, where)
+        read, oddities = other.batches, other.oddities
+    else:
+        names, tables_of, oddities = _rows_of(source, model.encoding)
+        check_columns(model, names, where)
+        read = partial(_matrices, tables_of, model.encoding, where)
+    if oddities:
+        tell(
+            f"{where}: has {'; '.join(oddities)}. It was read as the tidy copy that `ldptree init` would write."
+        )
+    return read
 
 
 def _answers(model: Model, read: Callable[[], Generator[NDArray[np.float64]]]) -> Generator[pa.Table]:
@@ -186,15 +204,16 @@ def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:
 
 def _rows_of(
     data: Path | pa.Table, encoding: Encoding
-) -> tuple[Sequence[str], Callable[[], Iterator[pa.Table]]]:
-    """The columns of a file or of a table in memory, and what reads its rows in batches. Raises DataError."""
+) -> tuple[Sequence[str], Callable[[], Iterator[pa.Table]], tuple[str, ...]]:
+    """The columns of a file or of a table in memory, what reads its rows in batches, and its oddities. Raises DataError."""
     if isinstance(data, pa.Table):
-        return data.column_names, partial(iter, (data,))
+        return data.column_names, partial(iter, (data,)), ()
     if file_kind(data) == "parquet":
         source = _open(data)
-        return source.schema_arrow.names, partial(_read_groups, source, encoding, data)
-    file = raw_files.inspect(data, needs_rows=False)
-    return file.columns, partial(_read_text, file, encoding)
+        return source.schema_arrow.names, partial(_read_groups, source, encoding, data), ()
+    tidied = tidy_file(data, encoding.columns[0])
+    file = raw_files.inspect(data, needs_rows=False, content=tidied and tidied.content)
+    return file.columns, partial(_read_text, file, encoding), tidied.oddities if tidied else ()
 
 
 def _open(data: Path) -> pq.ParquetFile:

@@ -218,7 +218,7 @@ def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
     """The header, with names that tell columns apart, and the rows, without what stands above."""
     if layout.header:
-        yield _different(layout.header)
+        yield names_apart(layout.header)
     first_row = layout.n_titles + bool(layout.header) + layout.n_subheaders
     yield from tidy_rows(islice(records, first_row, None), layout)
 
@@ -260,7 +260,7 @@ def _is_comment(record: Sequence[str], below: Sequence[str]) -> bool:
     return record[0].startswith("# ") and not holds_values(below)
 
 
-def _different(names: Sequence[str]) -> list[str]:
+def names_apart(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that stand there before."""
     found: list[str] = []
     taken = {name.lower() for name in names}

@@ -24,9 +24,11 @@ from schemas.dataset import TypedColumn
 from schemas.row_format import RowFormat
 from storage import tables
 from storage.raw import raw_files
+from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
+from storage.raw.tidied_files import tidy_file
 from storage.raw.typed_rows import BAD, FAULT_COLUMN, FAULT_KIND, SQL_TYPES, TypedQuery, storage_type
 from storage.sql import check_predicate, list_columns, literal, quote, scratch_cursor, suggest_name
 
@@ -36,6 +38,7 @@ class OtherRows:
     """Rows of a file or of a table in memory, as a model reads them.
 
     made_of: the derived columns that are made here, and the raw columns that each is made of.
+    oddities: why the file was not read as it stands; () where it was.
     """
 
     file: RawFile
@@ -43,6 +46,7 @@ class OtherRows:
     query: TypedQuery
     made_of: dict[str, tuple[str, ...]]
     where: str
+    oddities: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: Path | pa.Table, encoding: Encoding, rows: RowFormat, where: str) -> OtherRows:
@@ -55,10 +59,12 @@ class OtherRows:
             for name in encoding.columns
             if name in rows.derive
         }
+        oddities: tuple[str, ...] = ()
         if isinstance(source, pa.Table):
             file = raw_files.of_table(source, where)
         else:
-            file = _open(source, rows, [{name, *made_of.get(name, ())} for name in encoding.columns])
+            needed = [{name, *made_of.get(name, ())} for name in encoding.columns]
+            file, oddities = _open(source, rows, needed)
         made_of = {
             name: used
             for name, used in made_of.items()
@@ -82,7 +88,7 @@ class OtherRows:
             public=None,
             where=None,
         )
-        return cls(file, encoding, query, made_of, where)
+        return cls(file, encoding, query, made_of, where, oddities)
 
     def batches(self) -> Generator[NDArray[np.float64]]:
         """Raw matrices [rows, columns], as `ldptree.encoding` describes them. Raises DataError."""
@@ -134,18 +140,28 @@ def _of(name: str) -> str:
     return f"{raw_files.INTERNAL}_of_{name}"
 
 
-def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
-    """The file, with its header or with the names that the run gave to its columns. Raises DataError.
+def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawFile, tuple[str, ...]]:
+    """The file, with its header or with the names that the run gave to its columns, and its oddities. Raises DataError.
 
-    A first line that has one of each set `needed` is a header.
+    A first line that has one of each set `needed` is a header. Where the run named no lines or widths, what it could not read
+    is tidied as `ldptree init` does.
     """
     delimiter, skip, widths = rows.delimiter, rows.skip, rows.widths
     sheets = rows.sheet if file_kind(path) == "workbook" else ()
+    tidied = None
+    if not (skip or widths or delimiter == BLANKS):
+        raw = sorted(name for one in needed for name in one if name not in rows.derive)
+        tidied = tidy_file(
+            path, raw[0] if raw else rows.target, sheets=sheets, needed=needed if rows.columns else ()
+        )
+    if tidied is not None:
+        sheets, delimiter = (), tidied.content.delimiter or delimiter
+    place = path if tidied is None else tidied.content.place
     if skip or widths:
         plain = raw_files.first_fields(path, sheets=sheets)
         if not any(one.isdisjoint(plain) for one in needed):
             skip, widths = 0, ()
-    first = partial(raw_files.first_fields, path, skip=skip, sheets=sheets, widths=widths)
+    first = partial(raw_files.first_fields, place, skip=skip, sheets=sheets, widths=widths)
     if delimiter is not None and len(first(delimiter)) < 2:
         delimiter = None  # told from the file
     names: tuple[str, ...] = ()
@@ -159,7 +175,7 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
                 f"{path}: {len(fields)} columns and no header; the rows that were learned from had {len(rows.columns)}. "
                 "Write as many, or leave out the label, or add a header."
             )
-    return raw_files.inspect(
+    file = raw_files.inspect(
         path,
         delimiter=delimiter,
         columns=names,
@@ -168,7 +184,9 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
         sheets=sheets,
         widths=widths,
         needs_rows=False,
+        content=tidied and tidied.content,
     )
+    return file, tidied.oddities if tidied else ()
 
 
 def _check_columns(

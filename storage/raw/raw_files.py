@@ -148,15 +148,16 @@ def inspect(
     widths: Sequence[int] = (),
     needs_rows: bool = True,
     is_whole: bool = True,
+    content: Content | None = None,
 ) -> RawFile:
     """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
     `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook; `widths`,
-    of columns of a fixed width. Unless `is_whole`, of a text only the first bytes are looked at. Raises DataError on a file that
-    is missing, unreadable, empty, in another format, damaged, or whose header is not one; where it `needs_rows`, also on one
-    with a header alone.
+    of columns of a fixed width. Unless `is_whole`, of a text only the first bytes are looked at. `content`: what is read in its
+    place. Raises DataError on a file that is missing, unreadable, empty, in another format, damaged, or whose header is not one;
+    where it `needs_rows`, also on one with a header alone.
     """
-    content = read_content(
+    content = content or read_content(
         path,
         delimiter=delimiter,
         skip=skip,

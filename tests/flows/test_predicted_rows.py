@@ -156,6 +156,32 @@ def test_the_command_line_reads_them_by_what_stands_beside_the_model(run, folder
         assert pq.read_table(out).equals(answers)
 
 
+def untidied(frame, path):
+    text = f"Rides of May\n\n{frame.write_csv()}Total{',' * (frame.width - 1)}\nSource: me\n"
+    path.write_bytes(text.encode("utf-16"))
+    return path
+
+
+def test_lines_that_are_no_rows_are_not_scored_and_are_told_of(run, rides, answers, tmp_path):
+    path, out, said = untidied(rides, tmp_path / "rides.csv"), tmp_path / "out.parquet", []
+    assert predict_file(run.folder, path, out, said.append) == ROWS
+    assert pq.read_table(out).equals(answers)
+    assert run.predict(path).equals(answers)
+    bare = shutil.copy(run.summary["model"], tmp_path / "model.json")
+    alone = untidied(SOURCES["derived before"](rides, path), tmp_path / "alone.csv")
+    assert predict_file(bare, alone, out, said.append) == ROWS
+    assert pq.read_table(out).equals(answers)
+    why = "has utf-16 text; 2 lines above its header; 2 lines of totals or remarks below its rows. It was read as"
+    assert [one.partition(": ")[2].partition(" the tidy copy")[0] for one in said] == [why, why]
+
+
+def test_the_first_row_of_a_file_without_a_header_may_come_again(run, rides, answers, tmp_path):
+    again = pl.concat([rides, rides.head(1)])
+    path = text(again, tmp_path / "again.csv", separator=";", include_header=False)
+    assert run.predict(path).slice(0, ROWS).equals(answers)
+    assert run.predict(path).num_rows == ROWS + 1
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
