@@ -212,7 +212,7 @@ def _rows_of(
         source = _open(data)
         return source.schema_arrow.names, partial(_read_groups, source, encoding, data), ()
     tidied = tidy_file(data, encoding.columns[0])
-    file = raw_files.inspect(data, needs_rows=False, content=tidied and tidied.content)
+    file = raw_files.inspect(data, needs_rows=False, content=tidied.content if tidied else None)
     return file.columns, partial(_read_text, file, encoding), tidied.oddities if tidied else ()
 
 

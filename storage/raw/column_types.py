@@ -16,7 +16,7 @@ from storage.raw.public_rows import PublicRows
 from storage.raw.public_samples import PublicValues, gather
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition.columns import recognise, refusal
-from storage.raw.recognition.findings import Finding
+from storage.raw.recognition.findings import Finding, name_apart
 from storage.raw.typed_rows import check_is_predicate
 
 
@@ -154,7 +154,7 @@ def _types_after_findings(
             if column not in {*used.derived_from, *used.in_where}:
                 known[column] = "text"  # of which no value is a fault
     if to_read:
-        raise refusal(file.name, to_read, spec.target)
+        raise refusal(file.name, name_apart(to_read, {*file.columns, *spec.derive}), spec.target)
     return ColumnTypes(types={column: known[column] for column in used.read}, left_out=left_out)
 
 

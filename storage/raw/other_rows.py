@@ -184,7 +184,7 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawF
         sheets=sheets,
         widths=widths,
         needs_rows=False,
-        content=tidied and tidied.content,
+        content=tidied.content if tidied else None,
     )
     return file, tidied.oddities if tidied else ()
 

@@ -16,7 +16,7 @@ from ldptree.errors import DataError
 from schemas.catalogue import catalogue
 from schemas.config import parse
 from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
-from storage.raw.recognition.findings import FEW, Finding, Reading, new_name, sql_name
+from storage.raw.recognition.findings import FEW, Finding, Reading, new_name, sql_name, unused_name
 from storage.raw.recognition.names import is_named_so, names_holders
 from storage.sql import check_predicate
 from tasks.first_look.column import Column
@@ -107,7 +107,8 @@ class Proposal:
 
     def read_as_ticked(self, name: str, mark: str) -> str:
         """Read a raw column, which holds one value, the `mark`, or nothing, as whether it is there; the new column's name."""
-        new, why = _unused(new_name(name, "given"), self.look, self), f"ticked ({mark}) or left blank"
+        taken = (*(column.name for column in self.look.columns), *self.derive)
+        new, why = unused_name(new_name(name, "given"), taken), f"ticked ({mark}) or left blank"
         self.derive[new] = Derived(name, f"{sql_name(name)} IS NOT NULL", why)
         self.drop[name] = f"{why}; read below"
         return new
@@ -156,7 +157,7 @@ def propose(
             why = finding.sentence + (f"; here {reading.label}" if others else "")
             proposal.others[column.name] = others
             for new, text in reading.derive:
-                proposal.derive[_unused(new, look, proposal)] = Derived(column.name, text, why)
+                proposal.derive[new] = Derived(column.name, text, why)
             if column.is_declared_text:
                 proposal.types[column.name] = "text"
                 proposal.drop[column.name] = f"{finding.sentence}; read below"
@@ -173,7 +174,7 @@ def propose(
 
 def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:
     """The reading of the target as one column. Raises DataError where it is a date."""
-    if len(reading.derive) == 1 and not reading.derive[0][0].endswith(_PARTS_OF_DATES):
+    if len(reading.derive) == 1 and not _PART_OF_DATE.search(reading.derive[0][0]):
         return reading
     assert column.finding is not None
     raise DataError(
@@ -182,16 +183,7 @@ def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:
     )
 
 
-_PARTS_OF_DATES = ("_year", "_month", "_weekday", "_hour")
-
-
-def _unused(name: str, look: FirstLook, proposal: Proposal) -> str:
-    """The name, with a number behind it where a column is called so."""
-    taken = {column.name.lower() for column in look.columns} | {one.lower() for one in proposal.derive}
-    new, number = name, 2
-    while new.lower() in taken:
-        new, number = f"{name}_{number}", number + 1
-    return new
+_PART_OF_DATE = re.compile(r"_(year|month|weekday|hour)(_[0-9]+)?$")
 
 
 def _choose_public(look: FirstLook, public: str | None, choose: Choose) -> tuple[str, str]:

@@ -7,7 +7,7 @@ What a column holds is told by `storage.raw.recognition`, as ingest tells it; ho
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -22,7 +22,7 @@ from storage.raw.public_samples import gather, raw_texts
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
-from storage.raw.recognition.findings import ColumnSample, Finding
+from storage.raw.recognition.findings import ColumnSample, Finding, name_apart
 from storage.sql import check_predicate, list_columns
 from tasks.first_look.column import Column
 from tasks.first_look.public_rules import PublicProposal, propose_rules
@@ -151,6 +151,10 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
                 is_declared_text=odd is not None,
             )
         )
+    apart = {
+        one.column: one for one in name_apart([one.finding for one in found if one.finding], file.columns)
+    }
+    found = [replace(one, finding=apart.get(one.name)) for one in found]
     return FirstLook(
         sample=sample,
         file=file,

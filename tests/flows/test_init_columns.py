@@ -467,3 +467,12 @@ def test_each_column_that_is_left_out_has_its_reason_while_there_is_room(tmp_pat
     lines = out.read_text().splitlines()
     assert len(lines) <= MOST_LINES
     assert all(sum(f'"{name}", ' in line and "# " in line for line in lines) == 1 for name in texts)
+
+
+def test_a_target_whose_name_becomes_that_of_another_column_stays_the_target(tmp_path, capsys):
+    watts = {"power_W": [f"{one} W" for one in HOURS], "power W": [f"{one} W" for one in NUMBER]}
+    out, _ = first_look(tmp_path, capsys, target="power W", **watts)
+    spec = load(out).dataset
+    assert spec.derive[spec.target].startswith('CAST(replace(replace("power W"')
+    assert list(spec.derive) == ["power_W_number", "power_W_number_2"]
+    assert derived(tmp_path, out, spec.target).to_series().to_list() == NUMBER.tolist()

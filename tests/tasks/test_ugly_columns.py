@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
 import tomllib
 
@@ -87,6 +88,7 @@ UGLY = {
     "clock": [moment.strftime("%H:%M") for moment in MOMENTS],
     "stamp": [moment.strftime("%Y%m%d") for moment in MOMENTS],
 }
+NAMED_ALIKE = {"power_W": 1, "Power W": 2, "power-W": 3}
 
 
 def test_what_must_be_read_first_is_refused_at_once_and_the_pasted_lines_work(ingest, tmp_path):
@@ -113,6 +115,20 @@ def test_what_must_be_read_first_is_refused_at_once_and_the_pasted_lines_work(in
         assert row["day_weekday"] == moment.isoweekday()
         assert row["Start_Time_hour"] == row["end_hour"] == moment.hour
         assert row["clock_minutes"] == 60 * moment.hour + moment.minute
+
+
+def test_columns_whose_names_become_one_another_are_read_into_columns_of_their_own(ingest):
+    watts = {name: [f"{times * i} W" for i in range(N)] for name, times in NAMED_ALIKE.items()}
+    table = watts | {"power_W_number_2": hours()}
+    with pytest.raises(DataError) as refusal:
+        ingest(table)
+    derive = pasted(refusal)
+    assert list(derive) == ["power_W_number", "Power_W_number_3", "power_W_number_4"]
+    written = refusal.value.in_python
+    assert ast.literal_eval(written[written.index("derive={") + 7 : written.index("}") + 1]) == derive
+    _, public, private = ingest(table, derive=derive)
+    for row in public + private:
+        assert [row[name] for name in derive] == [times * row["_row"] for times in NAMED_ALIKE.values()]
 
 
 def test_what_the_user_declares_or_drops_is_not_questioned(ingest):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from ldptree.errors import ConfigError
@@ -132,6 +132,31 @@ def new_name(column: str, part: str) -> str:
     """What a column that is derived from another is called: "Trip Start" and "month" give Trip_Start_month."""
     words = re.sub(r"[\W_]+", "_", column).strip("_")
     return f"{words or 'column'}_{part}"
+
+
+def unused_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it where one that is taken is the same but for case."""
+    lower = {one.lower() for one in taken}
+    new, number = name, 2
+    while new.lower() in lower:
+        new, number = f"{name}_{number}", number + 1
+    return new
+
+
+def name_apart(findings: Iterable[Finding], taken: Collection[str]) -> list[Finding]:
+    """The findings, with names for what is derived that no column has and no two findings share. `taken`: those of columns."""
+    held, found = set(taken), []
+    for finding in findings:
+        names: dict[str, str] = {}
+        for name in dict.fromkeys(name for reading in finding.readings for name, _ in reading.derive):
+            names[name] = unused_name(name, held)
+            held.add(names[name])
+        readings = tuple(
+            replace(one, derive=tuple((names[name], expression) for name, expression in one.derive))
+            for one in finding.readings
+        )
+        found.append(replace(finding, readings=readings))
+    return found
 
 
 def sql_name(column: str) -> str:
