@@ -129,7 +129,8 @@ class Forecaster:
             for n, epsilon in self.grid:
                 learner.size(n, epsilon)
         self._learners.append(learner)
-        of_held, of_asked = (learner.predict_publicly(rows) for rows in (split.held, split.asked))
+        of_asked = learner.predict_publicly(split.asked)
+        of_held = of_asked[split.held_among_asked]
         for repeat in range(draws):
             for kind in kinds:
                 seeds = np.random.SeedSequence([self.seed, number, repeat, kinds.index(kind)]).spawn(2)

@@ -48,12 +48,14 @@ class Split:
         held: rows that it had no part in, with their own labels.
         asked: rows whose features the people have.
         people: for each of those rows in turn equally many people, with labels drawn anew.
+        held_among_asked: the place of each held row among those asked, int64 [held].
     """
 
     fitted: KnownRows
     held: KnownRows
     asked: KnownRows
     people: KnownRows
+    held_among_asked: Rows
 
     @classmethod
     def of(
@@ -85,7 +87,7 @@ class Split:
         copies = -(-FEWEST_PEOPLE // len(asked))
         labels = law.draw(asked, copies, generator).ravel()
         people = replace(rows.part(np.repeat(asked, copies)), labels=labels)
-        return cls(rows.part(fitted), rows.part(held), rows.part(asked), people)
+        return cls(rows.part(fitted), rows.part(held), rows.part(asked), people, np.searchsorted(asked, held))
 
     def of_people(self, predicted: NDArray[Any]) -> NDArray[Any]:
         """What is predicted of the people, [people], by what is of the rows asked, [asked]."""

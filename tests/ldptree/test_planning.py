@@ -13,7 +13,7 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.correction import Correction
-from ldptree.planning import backwards, forecast
+from ldptree.planning import backwards, forecast, learners
 from ldptree.planning.backwards import HOLDERS, Figure, Need, Sharpness, solve_epsilon, solve_holders
 from ldptree.planning.detection import (
     LEVEL,
@@ -96,6 +96,18 @@ def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
     assert (one.smallest is None) == FAMILIES[name].in_rounds
     if one.smallest is not None:
         assert (one.smallest.difference is None) == (name in ("lpct", "lpdt"))
+
+
+@pytest.mark.parametrize("name", ["lpct", "histoftree"])
+def test_a_forest_of_public_rows_is_fitted_once_a_split(name, monkeypatch):
+    fitted, predict = [], learners.predict_by_forest
+    monkeypatch.setattr(learners, "predict_by_forest", lambda *of: fitted.append(of[0]) or predict(*of))
+    monkeypatch.setattr(forecast, "N_SPLITS", 1)
+    monkeypatch.setattr(forecast, "N_REGIONS", 1)
+    simulated = forecaster(name, n=120)
+    (first, *_) = (one.split for one in simulated._learners)
+    np.testing.assert_array_equal(first.asked.raw[first.held_among_asked], first.held.raw)
+    assert len(fitted) == len(simulated._learners)
 
 
 def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_they_cannot():
