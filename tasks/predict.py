@@ -27,10 +27,10 @@ from storage import foreign_tables, tables
 from storage.formats import unstamped
 from storage.frames import FRAME
 from storage.raw import raw_files
+from storage.raw.file_samples import tidy_file
 from storage.raw.formats.kinds import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
-from storage.raw.tidied_files import tidy_file
 from storage.sql import quote
 
 WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}

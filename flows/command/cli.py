@@ -233,7 +233,7 @@ def predict(
     """
     from tasks.predict import predict_file
 
-    rows = predict_file(model, data, out, lambda said: typer.echo(said, err=True))
+    rows = predict_file(model, data, out, lambda message: typer.echo(message, err=True))
     typer.echo(f"{out}: {rows:,} rows", err=True)
 
 

@@ -11,9 +11,10 @@ import gzip
 import io
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ldptree.errors import DataError
@@ -21,7 +22,16 @@ from schemas.named_files import read_fault, shown_path
 from storage.raw import raw_files
 from storage.raw.formats.contents import BLOCK, Content, read_content
 from storage.raw.formats.kinds import file_kind, open_text
-from storage.raw.layouts import Layout, look_further, recognise_layout, split_records, tidy_records, tidy_rows
+from storage.raw.formats.nameless_files import NamelessFile
+from storage.raw.layouts import (
+    Layout,
+    look_further,
+    names_apart,
+    recognise_layout,
+    split_records,
+    tidy_records,
+    tidy_rows,
+)
 
 MOST_BYTES = 8 << 20
 MOST_ROWS = 20_000
@@ -82,6 +92,14 @@ class FileSample:
         names = {"cp1252": "windows-1252", "utf-16-le": "utf-16", "utf-16-be": "utf-16"}
         encoded = (f"{names[self.encoding]} text",) if is_wide else ()
         return encoded + (self.layout.oddities if self.layout else ())
+
+
+@dataclass(frozen=True)
+class TidiedFile:
+    """What is read in place of a file that a run cannot read as it stands, and why: a copy that has no name."""
+
+    content: Content
+    oddities: tuple[str, ...]
 
 
 def sample_file(
@@ -155,6 +173,41 @@ def write_tidy(sample: FileSample, out: Path) -> None:
             writer.writerows(tidy_records(split_records(_lines(text), layout.delimiter), layout))
         except csv.Error:
             raise DataError(f"{sample.source.name}: its quotes do not follow the rules of CSV.") from None
+
+
+def tidy_file(
+    path: Path, column: str, *, sheets: Sequence[str] = (), needed: Sequence[set[str]] = ()
+) -> TidiedFile | None:
+    """The file without what is no row; None where it is read as it stands.
+
+    Args:
+        path: the file.
+        column: one that it may have: a line with this name is a header.
+        sheets: of a workbook.
+        needed: a first line without one of each is taken for a row.
+
+    Raises:
+        DataError: it is no table.
+    """
+    if len(sheets) > 1 or file_kind(path) == "parquet":
+        return None
+    with TemporaryDirectory(prefix="ldptree-predict-") as folder:
+        sample = sample_file(path, Path(folder), name=column, is_spread=True, sheet=next(iter(sheets), None))
+    layout = sample.layout
+    if layout is None or not sample.oddities:
+        return None
+    if (
+        layout.oddities
+        and layout.header
+        and any(one.isdisjoint(names_apart(layout.header)) for one in needed)
+    ):
+        return None
+    written = NamelessFile()
+    write_tidy(sample, written.place)
+    delimiter = "," if layout.oddities else None
+    return TidiedFile(
+        Content(kind="text", place=written.place, written=written, delimiter=delimiter), sample.oddities
+    )
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:

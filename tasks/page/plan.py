@@ -199,7 +199,9 @@ def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
         return ""
     gain = first.gain[plan.likely]
     within = f"{_gain(plan, gain.low).removesuffix(' points')} to {_gain(plan, gain.high)}"
-    return f", {'lower' if plan.is_number else 'higher'} by {_gain(plan, gain.mean)} ({within})"
+    better = "lower" if plan.is_number else "higher"
+    by = f"by {_gain(plan, gain.mean)} ({within})"
+    return f", {better} {by}" if gain.mean >= 0 else f", not {better}: {by}"
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:

@@ -88,6 +88,8 @@ def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
     """With its interval, as the difference of the two figures may be chance."""
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, 0.02))).lead)
     assert "72.0 (62.0 to 82.0 %), higher by 2.0 points (-8.0 to 12.0 points)" in said
+    said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, -0.02))).lead)
+    assert "68.0 (58.0 to 78.0 %), not higher: by -2.0 points (-12.0 to 8.0 points)" in said
 
 
 def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
