@@ -273,7 +273,7 @@ def _of_data(path: Path, name: str, laid: dict[str, Any]) -> RunConfig:
     """The configuration of rows alone. Raises ConfigError."""
     if not {"target", "public"} <= set(laid.get("dataset", {})):
         raise ConfigError(
-            "ldptree.run: of data alone, say what is learned and which rows are public, as in "
+            "ldptree.run: beside the data, name the target and say which rows are public, as in "
             """ldptree.run(data, target="paid", public="random 0.1")"""
         )
     dataset = {"name": name, "path": [str(path)]}

@@ -220,7 +220,7 @@ def predict(
         Path,
         typer.Option(
             "--out",
-            help="Parquet (.parquet) or CSV (.csv) to write, a row a row: the class and its probabilities, or the number and, of "
+            help="Parquet or CSV to write (.parquet, .csv), a line a row: the class and probabilities, or the number and, for "
             "one tree, mean_lower and mean_upper: the interval of its cell's mean, no label of a row (90 %; it may hold less "
             "often where private people differ from public ones, see docs/measured/lpdt.md). Of a corrected model it is that of "
             "the correction: the public model's own error within a cell is not in it; what that one says alone is beside it.",
@@ -397,7 +397,7 @@ def automations(
         typer.Option(
             "--webhook",
             metavar="URL",
-            help="Where failed and late runs are told, as Slack and Mattermost take it.",
+            help="Where to report failed and late runs, as Slack and Mattermost take it.",
         ),
     ] = None,
     work: WorkFolder = WORK,

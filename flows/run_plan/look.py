@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from flows.budget import Cost, account_of
+from flows.budget import Cost, Spent, account_of, spent_now
 from flows.campaign import Terms
 from flows.command.terminal import shards_in_words
 from flows.execute import Call, Inputs, NotComputed, Pending, Shards
@@ -37,6 +37,7 @@ class Look:
     numbers  whether a round's lines say which it is.
     above    the first step that is to be computed, or refused: all below depend on it.
     refused  why the run would stop there.
+    spent    what was spent before; where the ledger was asked, and whom the run reaches depends on a step to be computed.
     """
 
     store: Store | None
@@ -45,6 +46,7 @@ class Look:
     above: str = ""
     refused: LdptreeError | None = None
     no_room: tuple[BudgetError, bool] | None = None
+    spent: Spent | None = None
     only_looks: ClassVar[bool] = True
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Any:
@@ -110,6 +112,7 @@ class Look:
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """What would be spent. Where the ledger would refuse it, the shards' line says so."""
+        spent_before, self.spent = self.spent, None
         if self.store is None:
             return Pending()
         try:
@@ -120,6 +123,7 @@ class Look:
             asked = asked if is_known else unknown()
             spent = asked.foresee()
         except NotComputed:
+            self.spent = spent_before
             return Pending()
         except BudgetError as fault:
             self.no_room = (fault, asked.may_stand())
@@ -211,7 +215,9 @@ def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
     else:
         run = Pipeline(store=store, config=config, execute=look)
         _ = run.named
-        account_of(store, config).read()  # a run is refused where the ledger is not what was written
+        look.spent = spent_now(
+            account_of(store, config).read()
+        )  # refused where the ledger is not what was written
     if config.dataset.path:
         source.locate(config.dataset.path)
     source.check_apart(config.dataset)

@@ -23,7 +23,7 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
     """Print the plan. Raises LdptreeError, as the run would where it is refused."""
     look, run = look_at(config, work)
     sizes = expect_sizes(look, run)
-    epsilon, sentence = spending_of(config, look.lines)
+    epsilon, sentence = spending_of(config, look)
     if as_json:
         steps = [line | size.to_dict() for line, size in zip(look.lines, sizes, strict=True)]
         print_json(

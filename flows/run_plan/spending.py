@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from flows.run_plan.look import NO_ROOM
+from flows.budget import Spent
+from flows.run_plan.look import NO_ROOM, Look
 from schemas.config import RunConfig
 
 REFUSED = "the run is refused before any holder is asked: nothing would be spent"
@@ -20,12 +21,25 @@ def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
     )
 
 
-def spending_of(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
+def _may_be_refused(epsilon: float, spent: Spent | None) -> str:
+    """The remark where the ledger may have no room for it, which depends on whom the run reaches; else ""."""
+    if spent is None or spent.cap is None or spent.largest + epsilon <= spent.cap:
+        return ""
+    return (
+        f"; refused if it reaches somebody who has spent more than epsilon {max(spent.cap - epsilon, 0.0):g}, as the lifetime "
+        f"cap is {spent.cap:g} and somebody has spent {spent.largest:g}"
+    )
+
+
+def spending_of(config: RunConfig, look: Look) -> tuple[float, str]:
     """The epsilon to spend, and a sentence that says so."""
+    lines = look.lines
     in_parts = config.model.is_correction and sum(line["name"] == "partition" for line in lines) > 1
     of_run = _spending_in_rounds if config.model.in_rounds or in_parts else _spending_by_question
     epsilon, sentence = of_run(config, lines)
-    return epsilon, A_TRIAL + sentence if epsilon and config.is_trial else sentence
+    if epsilon and config.is_trial:
+        return epsilon, A_TRIAL + sentence
+    return epsilon, sentence + _may_be_refused(epsilon, look.spent if epsilon else None)
 
 
 def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
@@ -41,13 +55,13 @@ def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tup
         return epsilon, fault
     if reached == "cached" and is_open:
         epsilon = config.privacy.epsilon / 2
-        return epsilon, f"each holder would spend epsilon {epsilon:g} more if Algorithm 2 asks again"
+        return epsilon, f"each holder would spend epsilon {epsilon:g} more if a second round is needed"
     if not epsilon:
         return epsilon, FREE
     if is_open:
         return (
             epsilon,
-            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if Algorithm 2 asks again",
+            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if a second round is needed",
         )
     return epsilon, f"each holder asked would spend epsilon {epsilon:g}, once"
 

@@ -83,7 +83,7 @@ def _keep_webhook(address: str) -> str:
         name=BLOCK, url=address, json_data=message, headers=None, cookies=None
     )
     try:
-        block.notify("failed, crashed and late runs are told here from now on", subject="ldptree")
+        block.notify("failed, crashed and late runs are reported here from now on", subject="ldptree")
     except httpx.HTTPStatusError as refused:
         raise ConfigError(
             f"--webhook: {host} answered {refused.response.status_code} to a first message. Nothing was created."

@@ -7,6 +7,7 @@ import fcntl
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from ldptree.errors import ConfigError
 from schemas.manifest import Manifest, Record
@@ -17,6 +18,8 @@ from storage.ledger.seal import LEDGER, PARTS, check_state
 from storage.objects.addresses import bucket_address
 from storage.store import Store
 
+MOST_SHOWN = 200
+"""Characters of a step's parameter that are printed."""
 _OF_A_WORK_FOLDER = (
     ".in-use",
     SECRET,
@@ -75,9 +78,9 @@ def explain_artifact(work: Path, name: str) -> str:
         f"  zone {manifest.zone}; {len(manifest.files)} files, {manifest.rows:,} rows",
     ]
     lines.append(
-        "  it is what was written"
+        "  unchanged since it was written"
         if condition == "present"
-        else f"  but it is {condition}: the next run makes it anew"
+        else f"  it is {condition}: the next run makes it again"
     )
     _tell(manifest, known, lines, depth=1, seen=set())
     if condition != "present":
@@ -164,6 +167,19 @@ def _what_is_left(step: str) -> str:
     return REGISTERED[step].step.says if step in REGISTERED else step
 
 
+def _in_words(value: Any) -> str:
+    """A parameter without what it leaves open, at most `MOST_SHOWN` characters of it; "" where it says nothing."""
+    if isinstance(value, dict):
+        text = ", ".join(f"{key} {said}" for key, one in value.items() if (said := _in_words(one)))
+    elif isinstance(value, list):
+        text = ", ".join(said for one in value if (said := _in_words(one)))
+    elif isinstance(value, bool):
+        text = "yes" if value else "no"
+    else:
+        text = "" if value is None else str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN].rpartition(', ')[0]}, and more"
+
+
 def _tell(
     manifest: Manifest,
     known: dict[str, tuple[Record, str, Manifest]],
@@ -174,10 +190,12 @@ def _tell(
 ) -> None:
     made = manifest.made_by
     pad = "  " * depth
+    if repr(made) in seen:
+        lines.append(f"{pad}made by {made.step}, as above")
+        return
+    seen.add(repr(made))
     lines.append(f"{pad}made by {made.step} (version {made.version}): {_what_is_left(made.step)}")
-    for key, value in made.parameters.items():
-        text = json.dumps(value, ensure_ascii=False)
-        lines.append(f"{pad}  with {key} = {text if len(text) <= 100 else text[:97] + '...'}")
+    lines += [f"{pad}  {key}: {said}" for key, value in made.parameters.items() if (said := _in_words(value))]
     for name, digest in made.inputs.items():
         origin = known.get(digest)
         where = origin[2].path if origin else "outside of this store"

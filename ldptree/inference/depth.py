@@ -68,7 +68,7 @@ def paper_depth(d: int, n_private: int, n_public: int, epsilon: float) -> int:
 
 
 def termination_depth(d: int, n_private: int, epsilon: float) -> int:
-    """Where LPCT's Algorithm 2 ends and asks again: floor(d / (2 + 2 d) log2(n_P eps^2)), 0 to 16."""
+    """Where LPCT's Algorithm 2 ends and asks a second time: floor(d / (2 + 2 d) log2(n_P eps^2)), 0 to 16."""
     found = d / (2 + 2 * d) * math.log2(max(n_private * epsilon**2, 1.0))
     return min(math.floor(found), MAX_DEPTH)
 

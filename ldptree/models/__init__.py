@@ -117,8 +117,8 @@ class Model(Document, ABC):
 
     def __str__(self) -> str:
         return (
-            f"{type(self).__name__} of {self.target}, by {self.n_private:,} private rows at epsilon {self.epsilon:g}; "
-            f"reads {', '.join(self.columns_needed) or 'no column'}"
+            f"{type(self).__name__} of {self.target}, from reports of {self.n_private:,} private rows at epsilon "
+            f"{self.epsilon:g}; reads {', '.join(self.columns_needed) or 'no column'}"
         )
 
     def _repr_html_(self) -> str:

@@ -260,11 +260,11 @@ class Ledger:
             else "nothing is spent yet"
         )
         left = max(cap - before, 0) / UNITS
-        remedy = f"Ask for at most {format_epsilon(left)}" if left else "Nothing is left"
+        remedy = f"Ask for epsilon {format_epsilon(left)} at most, or" if left else "Nothing is left:"
         return (
             f"{charge.where + ': ' if charge.where else ''}holders would spend epsilon {format_units(after)} over all, and "
             f"their lifetime cap is {format_units(cap)}: {already}, and {charge.about or charge.question} asks for "
-            f"{format_units(after - before)}. Nobody was asked. {remedy}: ask other holders, or learn more from the reports "
+            f"{format_units(after - before)}. Nobody was asked. {remedy} ask other holders, or learn more from the reports "
             "that were given (a question asked before costs nothing). A cap is never raised."
         )
 

@@ -169,7 +169,7 @@ SAYS = {
     "open": "That someone took part, and what is true of {nouns} in general: that is what the model is for.",
     "open where": "That “{where}” is true of whoever took part, for no others were asked.",
     "open columns": "{columns}, which tells public {nouns} from private ones.",
-    "open public": "The {n} public {nouns}, in any way.",
+    "open public": "The {n} public {nouns}, used as they are.",
     "open shown": "What a holder shows: everybody can see it, exactly, and link it with whatever else is known of them.",
     "open mask": "The mask: which features a holder protects is published with what they show.",
     "open cells": "The cells a holder could be in, which each sent with their answer: part of the mask can be read from them.",

@@ -71,7 +71,7 @@ def test_a_run_from_python_asks_no_server_and_says_what_it_found(of_frame):
     assert of_frame.headline in of_frame.page.read_text()
     assert of_frame.headline in repr(of_frame)
     assert of_frame.headline in str(of_frame)
-    assert str(of_frame.model).startswith("TreeModel of paid, by ")
+    assert str(of_frame.model).startswith("TreeModel of paid, from reports of ")
 
 
 def test_a_model_answers_every_row_of_a_frame(of_frame, data):

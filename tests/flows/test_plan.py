@@ -210,7 +210,7 @@ def test_a_run_that_was_asked_twice_is_planned_round_by_round(tmp_path, capsys):
     assert ("prune", "compute") in found
     assert before["epsilon_to_spend"] == 2.0
     show_plan(chain.config, chain.store.root, as_json=False)
-    assert "would spend epsilon 2 more if Algorithm 2 asks again" in capsys.readouterr().out
+    assert "would spend epsilon 2 more if a second round is needed" in capsys.readouterr().out
     assert second_round(chain).asked.facts["is_left"]
     between = [step for step in told()["steps"] if step["name"] == "perturb"]
     assert [step["state"] for step in between] == ["cached", "compute"]

@@ -133,6 +133,19 @@ def test_what_a_run_refuses_its_plan_refuses(finished, scene, kind, damage, chan
     assert ran == planned or not same_words
 
 
+def test_a_plan_that_does_not_know_yet_whom_it_reaches_says_for_whom_the_ledger_has_no_room(
+    finished, scene, capsys
+):
+    other = {"campaign": {"name": "other"}, "privacy": {"epsilon": 0.5, "lifetime_epsilon": 2.0}}
+    config = configured(finished, **CAPPED | other)
+    show_plan(config, scene / "campaign", as_json=False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "refused if it reaches somebody who has spent more than epsilon 1.5, as the lifetime cap is 2" in said
+    )
+    assert refused(lambda: Chain(Store(scene / "campaign"), config).page)[0] == 4
+
+
 def test_a_file_changed_within_a_campaign_is_refused_by_both(tmp_path):
     path, work = rides(tmp_path / "rides.csv", 300, seed=1), tmp_path / "work"
     config = rides_config(path, **NAMED)

@@ -89,8 +89,8 @@ def test_a_model_is_explained_back_to_its_sources(trips):
     )
     for words in chain:
         assert words in said
-    assert "it is what was written" in said
-    assert "with epsilon = 2.0" in said
+    assert "unchanged since it was written" in said
+    assert "  epsilon: 2.0" in said
     assert trips.model["model"].digest in said
 
 
@@ -123,7 +123,7 @@ def test_a_damaged_artifact_is_said_to_be_damaged(copy):
     path.write_bytes(path.read_bytes()[:-2])
     said = explain_artifact(store.root, old.model["model"].path)
     assert said.startswith("damaged:\n")
-    assert "the next run makes it anew" in said
+    assert "the next run makes it again" in said
     path.unlink()
     assert explain_artifact(store.root, old.model["model"].path).startswith("missing:\n")
 

@@ -93,7 +93,7 @@ def test_given_twice_they_are_there_once_and_a_failure_pauses_its_deployment_and
         assert ["created" in line for line in first] == [True] * 3
         assert ["there already" in line for line in again] == [True] * 3
         assert [texts.get(timeout=5), texts.get(timeout=5)] == [
-            "ldptree: failed, crashed and late runs are told here from now on"
+            "ldptree: failed, crashed and late runs are reported here from now on"
         ] * 2
         for one in (other, ours):
             run = api.post(f"/deployments/{one['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}})
