@@ -215,9 +215,8 @@ def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
     else:
         run = Pipeline(store=store, config=config, execute=look)
         _ = run.named
-        look.spent = spent_now(
-            account_of(store, config).read()
-        )  # refused where the ledger is not what was written
+        ledger = account_of(store, config).read()  # a run is refused where it is not what was written
+        look.spent = spent_now(ledger)
     if config.dataset.path:
         source.locate(config.dataset.path)
     source.check_apart(config.dataset)
