@@ -77,7 +77,7 @@ notebooks: $(DOCS)  ## run the notebooks of the docs anew, and keep what they sh
 
 docs: $(DOCS)  ## the documentation as a site: site/index.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
-	@echo site/index.html
+	@echo "site/index.html; with extracts in its search: $(BIN)/python -m http.server --directory site"
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
   --no-emit-package ldptree pyproject.toml --group build
