@@ -98,7 +98,7 @@ SAYS = {
     "strip never": "At none does every draw beat {reference}.",
     "strip finds": "The smallest error of the public model, on half of the {nouns}, that {times} of 10 such collections find. "
     "Lower is better.",
-    "strip note": "A run set up for another ε may have other kinds, and do better.",
+    "strip note": "Set up for another ε, a run may do better.",
     "caps": "{model}: {note}.",
     "recall": "The released model recognises {recalls}.",
     "bins": "Held-back {nouns} by what is predicted: their mean “{target}” with ± 2 standard errors.",
@@ -151,7 +151,7 @@ SAYS = {
     "never asked": "{n} were asked nothing.",
     "roles": "Whom a question was put to depends on public coins and on what was published before, never on a protected value.",
     "promise": "Any two {nouns}{alike} could have sent what was received; their chances differ by a factor of {factor} at most.",
-    "exact": "Recomputed from the integers that the coins are tossed with: {exact}.",
+    "exact": "Recomputed from the coins’ own integers: {exact}.",
     "real numbers": "That holds for real numbers, and not for the floating-point numbers that were drawn.",
     "of sums": "That is said of reports. Of the sums drawn in this run it promises nothing.",
     "spent": "{epsilon} each, {times}.",
