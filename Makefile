@@ -7,6 +7,7 @@ DEVELOP := $(VENV)/ready-dev
 DOCS := $(VENV)/ready-docs
 UV_VERSION := 0.13.9
 export UV_LINK_MODE ?= copy
+export PYTHONDONTWRITEBYTECODE :=  # else each process of the tests compiles them all anew: 13 s of 30
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
 
 .DEFAULT_GOAL := help

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from flows.command.init import init
 from schemas.config import load
+from storage.raw.recognition.columns import recognise
+from storage.raw.recognition.findings import ColumnSample
+from storage.sql import scratch_cursor
 from tasks.data.ingest import ZoneFolders, ingest_files
 from tasks.data.ingest_plan import RowRules
 from tasks.first_look.proposal import MOST_LINES
@@ -58,14 +62,35 @@ def derived(folder, out, names):
     return typed.rows.select(names)
 
 
+FORMS = ["{day} {month} {year}", "{day}. {month} {year}", "{day} de {month} de {year}"]
+
+
+def in_words(days, language, form):
+    names = MONTHS[language].split()
+    return [form.format(day=day.day, month=names[day.month - 1], year=day.year) for day in days]
+
+
 @pytest.mark.parametrize("language", MONTHS)
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_with_names_of_months_are_recognised(language, form):
+    days = DAYS[:60]
+    assert {day.month for day in days} == {*range(1, 13)}
+    texts = in_words(days, language, form)
+    finding = recognise(ColumnSample.of("day", texts))
+    assert finding.sentence.startswith("dates, as in ")
+    (reading,) = finding.readings
+    assert [name for name, _ in reading.derive] == ["day_year", "day_month", "day_weekday"]
+    with scratch_cursor() as cursor:
+        cursor.register("given", pa.table({"day": texts}))
+        found = cursor.execute(f"SELECT {', '.join(sql for _, sql in reading.derive)} FROM given").fetchall()
+    assert found == [(day.year, day.month, day.isoweekday()) for day in days]
+
+
 @pytest.mark.parametrize(
-    "form", ["{day} {month} {year}", "{day}. {month} {year}", "{day} de {month} de {year}"]
+    ("form", "language"), [*zip(FORMS, ["French", "short German", "Spanish"], strict=True)]
 )
 def test_dates_with_names_of_months_are_read(tmp_path, capsys, language, form):
-    names = MONTHS[language].split()
-    texts = [form.format(day=day.day, month=names[day.month - 1], year=day.year) for day in DAYS]
-    out, said = first_look(tmp_path, capsys, when=texts)
+    out, said = first_look(tmp_path, capsys, when=in_words(DAYS, language, form))
     assert said["columns"]["when"]["note"].startswith("dates, as in ")
     found = derived(tmp_path, out, ["when_year", "when_month", "when_weekday"])
     assert found.rows() == [(day.year, day.month, day.isoweekday()) for day in DAYS]
@@ -176,9 +201,12 @@ def test_consent_is_found_by_its_name_in_other_languages(tmp_path, capsys, name)
     assert load(out).dataset.public.endswith("= 'ja'")
 
 
-@pytest.mark.parametrize("is_folded", [False, True])
 @pytest.mark.parametrize(
-    "unknown", ["k.A.", "unbekannt", "n/a", "?", "No data", "NS/NC", "Prefer not to say"]
+    ("unknown", "is_folded"),
+    [
+        *((one, False) for one in ("k.A.", "unbekannt", "n/a", "?", "No data", "NS/NC", "Prefer not to say")),
+        *(("k.A.", True), ("Prefer not to say", True)),
+    ],
 )
 def test_a_label_that_is_not_known_is_no_class(tmp_path, capsys, unknown, is_folded):
     labels = np.where(RNG.random(N) < 0.1, unknown, LABEL)

@@ -39,6 +39,7 @@ def typed(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(forecast, "N_SPLITS", 2)
     monkeypatch.setattr(forecast, "DRAWS", 1)
+    monkeypatch.setattr(forecast, "N_REGIONS", 4)
 
     def type_in(*words):
         with pytest.raises(SystemExit) as end:

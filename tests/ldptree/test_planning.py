@@ -88,6 +88,8 @@ def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
     monkeypatch.setattr(forecast, "N_SPLITS", 2)
     monkeypatch.setattr(forecast, "DRAWS", 1)
     monkeypatch.setattr(forecast, "N_REGIONS", 4)
+    monkeypatch.setattr("ldptree.baselines.public.N_TREES", 10)
+    monkeypatch.setattr("ldptree.planning.labels.N_TREES", 20)
     found = [forecaster(name, n=300).forecast([500], [2.0]) for _ in range(2)]
     assert found[0] == found[1]
     (one,) = found[0]
@@ -273,6 +275,7 @@ def test_a_mean_is_as_sure_as_the_splits_are_many():
     assert np.mean(np.array(low) < 0.0) == pytest.approx(SURE, abs=0.015)
 
 
+@pytest.mark.slow
 def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_group_apart_where_a_rule_did():
     rows = public_rows("class", 600)
     build, difference = building("correction", rows.label), Difference(size=0.3, share=0.5)
@@ -302,6 +305,7 @@ def test_an_interval_of_m_figures_holds_another_one_with_its_stated_probability(
     assert holds == pytest.approx(0.8, abs=0.025)
 
 
+@pytest.mark.slow
 def test_gains_verdicts_and_errors_that_are_found_never_turn_back():
     simulated = forecaster("correction", size=0.3, n=1000, by_coins=True)
     sizes, epsilons = [500, 4_000, 32_000], [0.5, 2.0, 4.0]

@@ -141,6 +141,7 @@ def test_a_blend_fits_into_its_limit_or_is_refused_with_its_size():
         fit_public("blend", X, y, max_bytes=900)
 
 
+@pytest.mark.slow
 def test_of_many_classes_a_blend_goes_without_boosting_where_that_does_not_fit():
     X, y = rows(300, noise=1.0)
     Y = np.eye(12)[np.digitize(y, np.quantile(y, np.linspace(0, 1, 13)[1:-1]))]

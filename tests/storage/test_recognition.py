@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pytest
 
 from storage.raw.recognition.columns import recognise
@@ -29,10 +28,10 @@ def found(values, column="x"):
 
 def read(values, reading, column="x"):
     """What the derived columns are, by DuckDB."""
-    with duckdb.connect() as connection:
+    with scratch_cursor() as cursor:
         rows = ", ".join(f"('{value.replace(chr(39), chr(39) * 2)}')" for value in values)
         columns = ", ".join(expression for _, expression in reading.derive)
-        return connection.execute(f"SELECT {columns} FROM (VALUES {rows}) AS t({column})").fetchall()
+        return cursor.execute(f"SELECT {columns} FROM (VALUES {rows}) AS t({column})").fetchall()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from unicodedata import category, normalize
 
 from storage.sql import literal
@@ -60,6 +61,7 @@ class NamedDate:
     month: str
 
 
+@cache
 def _read_by(names: tuple[str, ...]) -> NamedDate:
     """By the first three letters of a month, twelve different ones in each set once "juillet" begins with others than "juin"."""
     plain = "strip_accents(lower({}))"

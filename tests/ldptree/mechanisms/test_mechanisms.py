@@ -255,7 +255,13 @@ def test_sampled_totals_have_the_law_of_aggregated_reports(name, k, n_draws):
         assert (np.abs(np.cov(drawn.T) - np.cov(sampled.T)) < 0.20 * scale).all()
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("ss", "signed_subset") else name
+        for name in DRAWN
+    ],
+)
 def test_sampled_totals_of_three_holders_have_their_exact_law(name):
     """Every outcome of three reports with its chance, against 20,000 draws; each alarm is false with 1e-6."""
     mechanism = made(name, 1.0, 6)
