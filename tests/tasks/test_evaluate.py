@@ -92,7 +92,13 @@ def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
     assert one == two
 
 
-@pytest.mark.parametrize("name", ["lpct", "lpdt", "correction, classes, tree", "correction, a number, blend"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lpct", "lpdt", "correction, classes, tree"),
+        pytest.param("correction, a number, blend", marks=pytest.mark.slow),
+    ],
+)
 def test_what_several_look_at_is_scored_as_what_one_looks_at(tmp_path, monkeypatch, name):
     monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 300)
     config = RUNS[name](tmp_path)
