@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,13 +20,15 @@ from storage.store import Store
 from storage.warehouse import all_runs, build
 from tasks.artifacts import read_scores
 from tasks.data.validate import check_passed, failures
+from tasks.page.captions import say
 from tasks.page.data import Run
-from tasks.page.making import peak_rss_mb
+from tasks.page.index import Card
+from tasks.page.making import peak_rss_mb, tell_time
 from tasks.page.privacy import say_protection, say_question
 from tasks.page.render import render, summarize
 from tasks.page.summary import say_details, say_finding
 from tasks.progress import Timeline
-from tasks.report import describe_stop, name_broken, read_checks, read_facts
+from tasks.report import ASKING, describe_stop, name_broken, read_checks, read_facts
 
 PAGE = "report.html"
 
@@ -73,7 +76,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "row_format": _row_format(run).model_dump(mode="json"),
     }
     write_json(store, f"{folder}/run.json", summary)
-    list_run(store, folder, facts)
+    list_run(store, run.name, _card(run, facts))
     if not facts.privacy.features:
         build(store, all_runs(store))
     run.execute.show(summarize(facts), facts.title, summary)
@@ -105,10 +108,11 @@ def stop_where_failed(run: Pipeline) -> None:
 
 @contextmanager
 def page_of_failure(run: Pipeline) -> Iterator[None]:
-    """List a run as begun; write a page that says why it stopped, and list that; the error goes on as it is."""
+    """List a run as begun; write a page that says why it stopped, and list that, or that it was broken off; the error goes on as
+    it is.
+    """
     with suppress(Exception):  # the run itself tells what is wrong with its folder
-        if run.command:
-            list_started(run.store, run.name, run.config, run.command)
+        list_started(run.store, run.name, _started(run))
     try:
         yield
     except LdptreeError as error:
@@ -120,6 +124,32 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
         with suppress(Exception):
             run.execute.stop(str(error), page)
         raise
+    except BaseException:
+        message = _say_broken_off(run)
+        card = replace(_started(run), headline=message)
+        with suppress(Exception):
+            list_started(run.store, run.name, card if run.may_have_asked else replace(card, epsilon=0.0))
+        with suppress(Exception):
+            run.execute.stop(message, None)
+        raise
+
+
+def _started(run: Pipeline) -> Card:
+    """The line of a run as it began."""
+    return Card.of_started(run.config, run.command, tell_time(run.timeline.began_at))
+
+
+def _card(run: Pipeline, facts: Run) -> Card:
+    """The line of a run that ended."""
+    asking = run.timeline.step(ASKING)
+    return Card.of(facts, _started(run), has_asked=asking is not None and asking.state != "cached")
+
+
+def _say_broken_off(run: Pipeline) -> str:
+    """Where a run was broken off, and whether anybody may have been asked."""
+    steps = run.timeline.steps()
+    where = f"at the step “{steps[-1].name}”" if steps else "as it began"
+    return say("broken off asking" if run.may_have_asked else "broken off", where=where).text
 
 
 def _describe_stop(run: Pipeline, message: str) -> Run:
@@ -140,7 +170,7 @@ def _write_stop(run: Pipeline, facts: Run) -> Path:
     folder = run_folder(run)
     run.store.objects.put(f"{folder}/{PAGE}", render(facts).encode())
     write_records(run.store, folder, run.records)
-    list_run(run.store, folder, facts)
+    list_run(run.store, run.name, _card(run, facts))
     return run.store.objects.path(f"{folder}/{PAGE}")
 
 

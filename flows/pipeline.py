@@ -77,6 +77,7 @@ class Pipeline:
     given              the terms, where they are not those of the store.
     files              the raw files, where they were looked at already.
     records            of every step so far.
+    may_have_asked     whether holders were charged, or were about to be.
     """
 
     store: Store
@@ -88,6 +89,7 @@ class Pipeline:
     given: Terms | None = None
     files: Manifest | None = None
     records: list[Record] = field(default_factory=list, init=False)
+    may_have_asked: bool = field(default=False, init=False)
 
     def walk(self) -> None:
         """Every step in its order."""
@@ -405,6 +407,7 @@ class Pipeline:
         """
         if before is not None and self.charges_first:
             return before
+        self.may_have_asked = True
         found: Spent = self.execute.charge(lambda: self.cost(asked), self._unknown_cost)
         return found
 

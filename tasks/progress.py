@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
 Event = Literal["start", "advance", "end", "failed", "interrupted", "found", "expect"]
@@ -114,7 +115,7 @@ class Timeline:
 
     def __init__(self) -> None:
         """Begin now."""
-        self.began = time.monotonic()
+        self.began, self.began_at = time.monotonic(), datetime.now(UTC)
         self._steps: dict[str, StepTime] = {}
         self._latest = ""
         self._lock = threading.Lock()

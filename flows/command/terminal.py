@@ -45,6 +45,8 @@ PARTS = {
     "evaluate": ("known",),
 }
 """Of a step the steps that make parts of it, where a run has them: they are listed before it, once they begin."""
+OF_ROUNDS = ("partition", "perturb", "add", "aggregate")
+"""What a run does once a round."""
 
 
 def steps_of(config: RunConfig) -> list[str]:
@@ -124,8 +126,9 @@ class StepList:
                 if entry is not None and (entry.is_done or event == "interrupted"):
                     shards = self._count(step, entry)
                     state = "computed" if step in self._tried and entry.failed else entry.state
+                    seconds = entry.spans[-1][1]
                     self._console.print(
-                        f"{step:<10}{entry.seconds:7.1f} s  {state}{f', {shards}' if shards else ''}"
+                        f"{_label(entry):<11}{seconds:6.1f} s  {state}{f', {shards}' if shards else ''}"
                     )
 
     def _count(self, name: str, entry: StepTime) -> str:
@@ -139,29 +142,36 @@ class StepList:
         table = Table.grid(padding=(0, 2))
         for name in self._listed():
             entry = self._timeline.step(name)
+            label = name if entry is None else _label(entry)
             if entry is None:
                 table.add_row(Text("·", "dim"), Text(name, "dim"), "", "")
             elif entry.state == "failed" and name not in self._tried:
-                table.add_row(Text("✗", "red"), Text(name, "red"), f"{entry.seconds:.1f} s", "")
+                table.add_row(Text("✗", "red"), Text(label, "red"), f"{entry.seconds:.1f} s", "")
             elif entry.state == "interrupted":
-                table.add_row(Text("■"), Text(name), f"{entry.seconds:.1f} s", "interrupted")
+                table.add_row(Text("■"), Text(label), f"{entry.seconds:.1f} s", "interrupted")
             elif entry.is_done:
                 style = "dim" if entry.state == "cached" else ""
                 shards = self._count(name, entry)
                 text = entry.state if entry.state == "cached" else f"{entry.seconds:.1f} s"
-                table.add_row(Text("✓", "green"), Text(name, style), Text(text, style), Text(shards, "dim"))
+                table.add_row(Text("✓", "green"), Text(label, style), Text(text, style), Text(shards, "dim"))
             else:
                 share = entry.shards_done / entry.shards if entry.shards else self._fractions.get(name, 0.0)
                 bar = ProgressBar(total=1.0, completed=share, width=24, pulse=share == 0.0)
                 running = self._timeline.running(name)
                 how_far = describe_progress(entry, running, self._tried.get(name, "shards"))
-                table.add_row(Text("▸", "bold"), Text(name, "bold"), f"{running:.1f} s", bar, how_far)
+                table.add_row(Text("▸", "bold"), Text(label, "bold"), f"{running:.1f} s", bar, how_far)
         return table
 
     def _listed(self) -> Iterator[str]:
         for name in self._names:
             yield from (part for part in PARTS.get(name, ()) if self._timeline.step(part))
             yield name
+
+
+def _label(entry: StepTime) -> str:
+    """What a step is called, as in the log of its run: of a later round with its number."""
+    is_again = entry.name in OF_ROUNDS and len(entry.spans) > 1
+    return f"{entry.name} {len(entry.spans)}" if is_again else entry.name
 
 
 def describe_progress(entry: StepTime, running: float, things: str) -> str:

@@ -41,7 +41,7 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
         console.print(_table(look.lines, sizes))
         total = sum(size.seconds or 0.0 for size in sizes)
         if total:
-            console.print(f"expected to take about {seconds_in_words(total)}")
+            console.print(f"expected to take about {seconds_in_words(total)} on an idle machine")
         console.print(sentence)
         if config.is_seeded and not config.is_trial:
             console.print(PROTECTS_NOBODY, soft_wrap=True)

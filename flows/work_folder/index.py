@@ -8,11 +8,9 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from ldptree.errors import ArtifactCorrupt
-from schemas.config import RunConfig
 from storage.formats import read_stamped, stamped
 from storage.objects.object_store import ObjectStore
 from storage.store import Store
-from tasks.page.data import Run
 from tasks.page.index import Card, render_index
 
 CARD = "card.json"
@@ -21,21 +19,22 @@ STARTED = "started"
 REMEDY = "Delete it: only the list of runs then lacks this run."
 
 
-def list_started(store: Store, name: str, config: RunConfig, command: str) -> None:
-    """Put a run that begins into the list of all runs, where it stays if it is killed. `name`: of its folder to be."""
-    card = Card.of_started(config, command)
+def list_started(store: Store, name: str, card: Card) -> None:
+    """Put a run without a page into the list of all runs: one that begins, where it stays if it is killed, or that was ended from
+    outside. `name`: of its folder to be.
+    """
     store.objects.put(f"{STARTED}/{name}.json", stamped("card", card.to_dict(), indent=1))
     write_index(store)
 
 
-def list_run(store: Store, folder: str, run: Run) -> None:
-    """Put a run that ended into the list of all runs, in place of those that the same command began. `folder`: its own, with
+def list_run(store: Store, name: str, card: Card) -> None:
+    """Put a run that ended into the list of all runs, in place of those that the same command began. `name`: of its folder, with
     its page.
     """
-    store.objects.put(f"{folder}/{CARD}", stamped("card", Card.of(run).to_dict(), indent=1))
-    for name, card in _cards_of_started(store.objects).items():
-        if card.command == run.making.command:
-            store.objects.delete(f"{STARTED}/{name}.json")
+    store.objects.put(f"runs/{name}/{CARD}", stamped("card", card.to_dict(), indent=1))
+    for started, other in _cards_of_started(store.objects).items():
+        if started == name or (card.command and other.command == card.command):
+            store.objects.delete(f"{STARTED}/{started}.json")
     write_index(store)
 
 

@@ -43,7 +43,9 @@ SAYS = {
     "unscored nothing": "The reports of {people} found nothing that the public {nouns} do not say.",
     "unscored blind": "The reports of {people} are too few or too noisy to tell whether private {nouns} differ from public ones.",
     "unscored": "Scrambled reports from {people} gave a model of “{target}”.",
-    "unfinished": "It is still running, or was ended from outside. Finished steps stand; the same command goes on from there:",
+    "unfinished": "It is still running, or was ended from outside.",
+    "broken off": "It was broken off {where}. Nobody had been asked.",
+    "broken off asking": "It was broken off {where}. People may have been asked; nobody is asked twice.",
     # the paragraph under it
     "public as good": "{reference} alone was as good here: it needs no private reports.",
     "public as good so far": "{reference} alone was as good here, but {few} to say that it needs no reports.",

@@ -12,7 +12,6 @@ from tasks.page import summary, units
 from tasks.page.captions import say
 from tasks.page.charts import Axis
 from tasks.page.data import Run
-from tasks.page.making import tell_time
 from tasks.page.render import fill
 
 
@@ -22,10 +21,11 @@ class Card:
 
     Attributes:
         name, title: the run's, and the data's.
-        created: when its page was written, in ISO 8601.
+        created: when it began, in ISO 8601: its page may be of an earlier run, which found the same.
         verdict: a key of `captions.CHIPS`.
         headline: the finding in a sentence; of a failed run why it stopped.
         epsilon: of each holder; 0 where nobody was asked.
+        is_trial: whether the holders are a simulation's.
         n_private: rows that reported, with their name.
         campaign: its name; "" where there is none.
         command: the command line that repeats the run, or goes on with it.
@@ -39,6 +39,7 @@ class Card:
     verdict: str = "unscored"
     headline: str = ""
     epsilon: float = 0.0
+    is_trial: bool = False
     n_private: int = 0
     campaign: str = ""
     command: str = ""
@@ -46,34 +47,36 @@ class Card:
     says: str = ""
 
     @classmethod
-    def of(cls, run: Run) -> Self:
-        """What a run's page says in short."""
+    def of(cls, run: Run, started: Card, *, has_asked: bool) -> Self:
+        """What a run's page says in short. `started`: its card as it began; `has_asked`: whether anybody was asked since."""
         ours = run.scores.ours.figure if run.scores else None
         words = run.failure.message if run.failure else summary.headline(run).text
         return cls(
             name=run.name,
             title=run.title,
-            created=run.making.created,
+            created=started.created,
             verdict=summary.verdict(run),
             headline=words,
-            epsilon=run.privacy.epsilon if run.failure is None or run.failure.has_asked else 0.0,
+            epsilon=run.privacy.epsilon if has_asked else 0.0,
+            is_trial=started.is_trial,
             n_private=run.n_private,
             campaign=run.making.config.get("campaign.name", ""),
-            command=run.making.command,
+            command=started.command,
             figure=ours,
             says="" if ours is None else units.score_unit(run).value(ours),
         )
 
     @classmethod
-    def of_started(cls, config: RunConfig, command: str) -> Self:
+    def of_started(cls, config: RunConfig, command: str, created: str) -> Self:
         """What is known of a run that has begun."""
         return cls(
             name=config.name,
             title=config.dataset.title or config.dataset.name,
-            created=tell_time(),
+            created=created,
             verdict="unfinished",
             headline=say("unfinished").text,
             epsilon=config.privacy.epsilon,
+            is_trial=config.is_trial,
             campaign=(config.campaign and config.campaign.name) or "",
             command=command,
         )

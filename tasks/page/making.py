@@ -34,7 +34,7 @@ def describe_making(
 ) -> Making:
     """How the run was made."""
     return Making(
-        created=tell_time(),
+        created=tell_time(datetime.now(UTC)),
         version=version("ldptree"),
         command=command,
         seconds=timeline.elapsed,
@@ -55,9 +55,9 @@ def _own_settings(config: RunConfig) -> dict[str, Any]:
     return found | {"dataset": own}
 
 
-def tell_time() -> str:
-    """The time now, in ISO 8601."""
-    return datetime.now(UTC).astimezone().isoformat(timespec="seconds")
+def tell_time(moment: datetime) -> str:
+    """A moment in the time of this machine, in ISO 8601."""
+    return moment.astimezone().isoformat(timespec="seconds")
 
 
 def list_steps(timeline: Timeline) -> tuple[Step, ...]:

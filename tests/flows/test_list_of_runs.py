@@ -6,16 +6,18 @@ import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.finish import page_of_failure
+from flows.finish import finish, page_of_failure
 from flows.work_folder.garbage import collect_garbage
 from flows.work_folder.index import list_run, list_started, write_index
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
 from storage.store import Store
+from tasks.page.index import Card
 from tasks.page.render import render
 from tasks.report import read_facts
 
@@ -31,13 +33,12 @@ def facts(chain):
     return read_facts(chain.store, chain.page["page"])
 
 
-def _leave(store, facts, name, created):
+def _leave(store, facts, name, created, command=""):
     """A run that is over, with its folder and its line."""
     run = replace(facts, name=name, making=replace(facts.making, created=created))
-    folder = f"runs/{name}"
-    store.objects.put(f"{folder}/report.html", render(run).encode())
-    list_run(store, folder, run)
-    return store.root / folder
+    store.objects.put(f"runs/{name}/report.html", render(run).encode())
+    list_run(store, name, Card.of(run, Card(name=name, created=created, command=command), has_asked=True))
+    return store.root / "runs" / name
 
 
 def _index(store):
@@ -91,8 +92,8 @@ def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
 @pytest.mark.parametrize(
     ("asked", "said", "cost"),
     [
-        (False, "nobody’s privacy was spent", "nothing spent"),
-        (True, "nobody reports twice", "<b>ε = 2</b>"),
+        (False, "nobody’s privacy was spent", "nobody asked"),
+        (True, "nobody reports twice", "trial, ε = 2"),
     ],
 )
 def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked, said, cost):
@@ -117,7 +118,7 @@ def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(ch
     class Killed(BaseException):
         pass
 
-    chain.command = facts.making.command or "ldptree run rides"
+    chain.command = "ldptree run rides"
     with pytest.raises(Killed), page_of_failure(chain):
         raise Killed
     page = _index(chain.store)
@@ -125,17 +126,61 @@ def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(ch
     assert f"<code>{chain.command}</code>" in page
     assert "report.html" not in page
     assert not (chain.store.root / "runs").exists()
-    other = replace(facts, making=replace(facts.making, command="ldptree run others"))
-    _leave(chain.store, other, "other", "2026-01-02T03:04:05+00:00")
+    _leave(chain.store, facts, "other", "2026-01-02T03:04:05+00:00", command="ldptree run others")
     assert "Not finished" in _index(chain.store)
-    again = replace(facts, making=replace(facts.making, command=chain.command))
-    _leave(chain.store, again, "again", "2026-01-02T03:04:05+00:00")
+    _leave(chain.store, facts, "again", "2026-01-02T03:04:05+00:00", command=chain.command)
     assert "Not finished" not in _index(chain.store)
+
+
+@pytest.mark.parametrize(
+    ("asks", "said", "cost"),
+    [
+        (False, "at the step “ingest”. Nobody had been asked.", "nobody asked"),
+        (True, "at the step “perturb”. People may have been asked; nobody is asked twice.", "up to ε = 2"),
+    ],
+)
+def test_a_run_that_is_cancelled_says_where_and_whether_anybody_may_have_been_asked(chain, asks, said, cost):
+    told = []
+    chain.execute.stop = lambda message, page: told.append(message)
+    chain.timeline.hear("ingest", "end", 1.0)
+
+    def cancel():
+        if asks:
+            chain.charge(None, None)
+            chain.timeline.hear("perturb", "start", 0.0)
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit), page_of_failure(chain):
+        cancel()
+    assert said in _index(chain.store)
+    assert cost in _index(chain.store)
+    assert told == [f"It was broken off {said}"]
+
+
+def test_a_run_that_finds_everything_made_has_its_own_time_and_asked_nobody(tmp_path):
+    config = rides_config(rides(tmp_path / "rides.csv", 900, 1), release=True)
+    for name in ("first", "again"):
+        chain = Chain(Store(tmp_path / "work"), config)
+        chain.name, chain.command = name, "ldptree run rides"
+        chain.timeline.began_at = datetime(2026, 1, 2 if name == "first" else 9, 3, 4, tzinfo=UTC)
+        with chain.timeline.listening():
+            chain.walk()
+        finish(chain)
+    lines = re.findall(r'<li class="run">.*?</li>', _index(chain.store), re.DOTALL)
+    assert ["runs/again/" in line for line in lines] == [True, False]
+    assert "9 January 2026" in lines[0]
+    assert "nobody asked" in lines[0]
+    assert "2 January 2026" in lines[1]
+    assert "<b>ε = 2</b>" in lines[1]
+    assert "· figures of " in (chain.store.root / "runs" / "again" / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_gc_takes_killed_runs_off_the_list(chain, facts):
     _leave(chain.store, facts, "whole", "2026-01-02T03:04:05+00:00")
-    list_started(chain.store, "killed-20260102-030405-123456", chain.config, "ldptree run rides")
+    card = Card.of_started(chain.config, "ldptree run rides", "2026-01-02T03:04:05+00:00")
+    list_started(chain.store, "killed-20260102-030405-123456", card)
     (chain.store.root / "started" / "mine.json").write_text("{}")
     assert "Not finished" in _index(chain.store)
     collect_garbage(chain.store.root, keep=1, dry_run=False)

@@ -41,7 +41,10 @@ def test_a_step_that_is_mapped_in_each_of_two_rounds_is_told_once_a_round(capsys
             for _ in range(3):
                 with watch("perturb"):
                     pass
-    assert [line.split("  ")[-1] for line in capsys.readouterr().err.splitlines()[1:]] == [
-        "computed, 3 shards",
-        "computed, 3 shards",
+            with watch("aggregate"):
+                pass
+    lines = [line.split("  ") for line in capsys.readouterr().err.splitlines()[1:]]
+    assert [(line[0], line[-1]) for line in lines if line[0].startswith("perturb")] == [
+        ("perturb", "computed, 3 shards"),
+        ("perturb 2", "computed, 3 shards"),
     ]
