@@ -53,8 +53,9 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
     Raises:
         ConfigError: there is no such configuration, or it is none.
     """
-    command = shlex.join(["ldptree", "run", config, *(word for one in overrides for word in ("--set", one))])
-    with refusal_shown():
+    words = ["ldptree", "run", config, *(word for one in overrides for word in ("--set", one))]
+    command = shlex.join([*words, *(("--work", work) if work != "work" else ())])
+    with refusal_shown(command):
         settings = load(config, list(overrides))
     return _train(settings, work, command)
 

@@ -153,9 +153,10 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
         raise ConfigError(f"{path}: not TOML: {fault}") from None
     except RecursionError:
         raise ConfigError(f"{path}: not a configuration: it is nested too deep.") from None
-    # A path in the file is taken from the file's folder, one typed at the prompt from the current one.
+    # A path in the file is taken from the file's folder, one typed at the prompt or in a packaged file from the current one.
     if isinstance(raw.get("dataset"), dict):
-        raw["dataset"] = with_paths_from(path.parent.absolute(), raw["dataset"])
+        beside = Path.cwd() if path.resolve().parent == PACKAGED.resolve() else path.parent.absolute()
+        raw["dataset"] = with_paths_from(beside, raw["dataset"])
     apply_assignments(raw, assignments or ())
     return parse(raw, source=str(config), folder=Path.cwd(), assignments=assignments or ())
 
@@ -215,9 +216,12 @@ def parse(
     raise ConfigError("\n  ".join([f"{source}: {count}", *lines]))
 
 
+PACKAGED = Path(__file__).parent.parent / "configs"
+
+
 def packaged() -> dict[str, Path]:
     """The ready-made configurations that come with the program, by name."""
-    return {path.stem: path for path in sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))}
+    return {path.stem: path for path in sorted(PACKAGED.glob("*.toml"))}
 
 
 def find(config: str | Path) -> Path:

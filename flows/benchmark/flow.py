@@ -87,7 +87,7 @@ def benchmark(
         Artifacts() as artifacts,
         engine_of(run or EngineConfig(), store) as engine,
     ):
-        with refusal_shown():
+        with refusal_shown(command):
             sources, missing = find_rows(suite, ByPrefect(store, artifacts, engine))
             check_rows(store, suite, sources)
         wanted = list_cells(suite, sources, paper=paper)

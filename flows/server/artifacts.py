@@ -16,6 +16,7 @@ from typing import Any, Self
 from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from flows.server.pages import PAGE, PAGE_TITLE
 from flows.server.standing import find_pages
 from tasks.page.captions import name_scores
 
@@ -96,10 +97,10 @@ def _in_words(name: str) -> str:
 
 
 def show_page(artifacts: Artifacts, page: Path) -> None:
-    """A link to the run's page where `ldptree ui` serves it, else where it is."""
+    """A link to the run's page where `ldptree ui` serves it, else where it is, until `ldptree ui` makes that a link."""
     pages = find_pages(Path(os.environ.get("PREFECT_HOME", page.parents[2] / "prefect")))
     if pages is None:
         where = f"`{page}`\n\n`ldptree ui` serves the pages of a work folder beside this."
-        artifacts.markdown(where, "run-page", "The run's page")
+        artifacts.markdown(where, PAGE, PAGE_TITLE)
     else:
-        artifacts.link(f"{pages}/runs/{page.parent.name}/{page.name}", "run-page", "The run's page")
+        artifacts.link(f"{pages}/runs/{page.parent.name}/{page.name}", PAGE, PAGE_TITLE)

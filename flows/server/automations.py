@@ -1,10 +1,11 @@
-"""What watches over deployments while nobody looks: a run that vanished is marked, a failed run stops its schedule, and somebody
-is told. Kept by the Prefect server as automations; they know our runs by the tag of our deployments.
+"""What watches over deployments while nobody looks: a run that vanished is marked, a failure stops its schedule, and somebody is
+told. Kept by the Prefect server as automations; they know our runs by the tag of our deployments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.events.schemas.automations import AutomationCore
 from prefect.exceptions import PrefectException
+from prefect.runtime import deployment, flow_run
 
 from ldptree.errors import ConfigError, LdptreeError
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
 TAG = "ldptree"
+SCHEDULED = "auto-scheduled"
+"""Prefect's own tag of runs that a schedule made: whoever starts one by hand sees it fail."""
+PAUSING = "ldptree-failed-run"
 BLOCK = "ldptree-failures"
 HEARTBEATS_LOST_SECONDS = 600
 """Heartbeats come every 180 s: three may be lost."""
@@ -117,9 +122,14 @@ def _vanished() -> AutomationCore:
 
 def _failed() -> AutomationCore:
     return _automation(
-        "ldptree-failed-run",
-        "After a failed or crashed run its deployment is paused until somebody deploys again.",
-        {"posture": "Reactive", "expect": FAILED, "within": 0},
+        PAUSING,
+        "After a failed or crashed run of a schedule its deployment is paused until somebody deploys again.",
+        {
+            "posture": "Reactive",
+            "expect": FAILED,
+            "within": 0,
+            "match_related": [_tagged(TAG), _tagged(SCHEDULED)],
+        },
         {"type": "pause-deployment", "source": "inferred"},
     )
 
@@ -138,6 +148,24 @@ def _notified(block: str) -> AutomationCore:
     )
 
 
+def _tagged(tag: str) -> dict[str, str]:
+    """What an event is related to, where its run has a tag."""
+    return {"prefect.resource.id": f"prefect.tag.{tag}", "prefect.resource.role": "tag"}
+
+
+def tell_pause() -> str:
+    """That the failure of the current run pauses its deployment, and what takes the pause away; "" where it does not."""
+    if SCHEDULED not in flow_run.tags:
+        return ""
+    with suppress(httpx.HTTPError, PrefectException), get_client(sync_client=True) as client:
+        if any(one.enabled for one in client.read_automations_by_name(PAUSING)):
+            return (
+                f"This pauses the schedule of the deployment {flow_run.flow_name}/{deployment.name}. To bring it back: "
+                "`prefect deploy --all`, or its switch in the Prefect UI."
+            )
+    return ""
+
+
 def _automation(
     name: str, description: str, trigger: dict[str, Any], action: dict[str, Any]
 ) -> AutomationCore:
@@ -145,7 +173,7 @@ def _automation(
     ours = {
         "type": "event",
         "match": {"prefect.resource.id": "prefect.flow-run.*"},
-        "match_related": {"prefect.resource.id": f"prefect.tag.{TAG}", "prefect.resource.role": "tag"},
+        "match_related": _tagged(TAG),
         "for_each": ["prefect.resource.id"],
         "threshold": 1,
     }

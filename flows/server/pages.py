@@ -5,6 +5,7 @@ to this machine.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import stat
@@ -13,10 +14,17 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from flows.server.health import is_loopback
 
 SERVED = re.compile(r"/(?:index\.html|runs/[A-Za-z0-9][A-Za-z0-9._-]*/report\.html)?")
+PAGE = "run-page"
+PAGE_TITLE = "The run's page"
+"""What the artifact of a run that leads to its page is called."""
+ITS_PAGE = re.compile(r"runs/[A-Za-z0-9][A-Za-z0-9._-]*/report\.html")
+AT_ONCE = 200
+"""How many artifacts the API gives at once."""
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
@@ -88,3 +96,24 @@ def pages_served(work: Path, port: int) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def link_pages(work: Path, url: str, pages: str) -> None:
+    """Have what the Prefect server at `url` keeps of the pages of this work folder lead to where they are served now: some were
+    made before they were served, or were served elsewhere. Raises httpx.HTTPError.
+    """
+    import httpx  # here: every run imports this module before its first line
+
+    found: list[dict[str, Any]] = []
+    with httpx.Client(trust_env=False) as client:  # its server is on this machine
+        for offset in itertools.count(0, AT_ONCE):
+            wanted = {"artifacts": {"key": {"any_": [PAGE]}}, "limit": AT_ONCE, "offset": offset}
+            some = client.post(f"{url}/artifacts/filter", json=wanted).raise_for_status().json()
+            found += some
+            if len(some) < AT_ONCE:
+                break
+        for artifact in found:
+            page = ITS_PAGE.search(str(artifact["data"]))
+            link = page and f"[{PAGE_TITLE}]({pages}/{page[0]})"
+            if page and link != artifact["data"] and (work / page[0]).is_file():
+                client.patch(f"{url}/artifacts/{artifact['id']}", json={"data": link}).raise_for_status()

@@ -24,7 +24,7 @@ from typing import IO
 from flows.command.ending import done_at_the_end
 from flows.server import prefect_database, standing
 from flows.server.health import answers, answers_at_last, forget_proxies, is_loopback, name_direct_hosts
-from flows.server.pages import pages_served
+from flows.server.pages import link_pages, pages_served
 from flows.server.standing import STARTUP_SECONDS, address_stated
 from ldptree.errors import ConfigError, LdptreeError
 
@@ -197,12 +197,21 @@ def start_ui(work: Path, port: int, on_ready: Callable[[str], object]) -> int:
                     time.sleep(0.2)
             if not stops:
                 is_up()
+                threading.Thread(target=_link_pages, args=(work.absolute(), url, pages), daemon=True).start()
                 on_ready(pages)
             while not stops and process.poll() is None:
                 time.sleep(0.2)
             return 0 if stops else process.returncode
         finally:
             _end(process)
+
+
+def _link_pages(work: Path, url: str, pages: str) -> None:
+    """Have the runs so far lead to their pages; a server that does not take it is shown as it is."""
+    import httpx
+
+    with contextlib.suppress(httpx.HTTPError, ValueError):
+        link_pages(work, url, pages)
 
 
 def _begin_ui(home: Path, url: str, port: int) -> subprocess.Popen[bytes]:

@@ -5,14 +5,18 @@ only counts and settings that are public anyway are shown; nothing else of a rec
 from __future__ import annotations
 
 import logging
+import shlex
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from prefect import get_run_logger
+from prefect.runtime import deployment, flow_run
 
 from flows.budget import PROTECTS_NOBODY
 from flows.server.artifacts import Artifacts
+from flows.server.automations import tell_pause
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import Record
@@ -40,6 +44,12 @@ WORDS = {
 DIGEST = " digest"
 """Ends the names of what is in the table only."""
 PUBLIC_ZONES = ("public", "curator")
+REMEDY_STARTED = "Finished steps stand. Once the cause is gone, this goes on from there:"
+REMEDY_REFUSED = (
+    "Nobody was asked. Correct what is named above, in the configuration or the run's parameters, then:"
+)
+LONGEST_CELL = 60
+"""Characters of a cell that Prefect's table shows whole."""
 
 
 def log_step(
@@ -55,8 +65,17 @@ def log_step(
         return  # its table stands since it was made
     key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
     times = {"state": state, "seconds": round(sum(record.seconds for record in records), 1)}
-    rows = [{"what": name, "value": value} for name, value in (times | row).items()]
+    rows = [
+        {"what": "" if number else name, "value": line}
+        for name, value in (times | row).items()
+        for number, line in enumerate(_in_lines(value))
+    ]
     artifacts.table(rows, key, f"What the step {label} left")
+
+
+def _in_lines(value: Any) -> list[Any]:
+    """A value, of a text the lines that the UI does not cut."""
+    return textwrap.wrap(value, LONGEST_CELL) if isinstance(value, str) and value else [value]
 
 
 def _in_words(name: str, value: Any) -> str:
@@ -87,12 +106,24 @@ def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
     return row
 
 
-def show_failure(artifacts: Artifacts, message: str, *, has_started: bool) -> None:
-    """A run stopped: the reason beside its results, and how to go on. Its log has it by `tell_sentence`."""
-    again = (
-        "\n\nFinished steps stand: once the cause is gone, a run goes on from there." if has_started else ""
-    )
-    artifacts.markdown(f"**The run stopped.** {message}{again}", "run-failure", "Why the run stopped")
+def show_failure(artifacts: Artifacts, message: str, *, command: str, has_started: bool) -> None:
+    """A run stopped: the reason beside its results, and how to go on. Its log has the reason by `tell_sentence`.
+
+    `command`: of the same run again; a deployment's is retried where it ran, or begun anew where its parameters were refused.
+    """
+    advice = REMEDY_STARTED if has_started else REMEDY_REFUSED
+    if deployment.id:
+        retried = f"prefect flow-run retry {shlex.quote(str(flow_run.name))}"
+        anew = f"prefect deployment run {shlex.quote(f'{flow_run.flow_name}/{deployment.name}')}"
+        command = retried if has_started else anew
+    parts = [
+        f"**The run stopped.** {message}",
+        f"{advice}\n\n    {command}" if command else f"{advice} run it again.",
+    ]
+    if pause := tell_pause():
+        get_run_logger().warning("%s", pause)
+        parts.append(pause)
+    artifacts.markdown("\n\n".join(parts), "run-failure", "Why the run stopped")
 
 
 def warn_where_seeded(config: RunConfig) -> None:
@@ -102,13 +133,15 @@ def warn_where_seeded(config: RunConfig) -> None:
 
 
 @contextmanager
-def refusal_shown() -> Iterator[None]:
-    """A run that is refused before it begins says why where one that stopped does; the error goes on as it is."""
+def refusal_shown(command: str) -> Iterator[None]:
+    """A run that is refused before it begins says why where one that stopped does; the error goes on as it is. `command`: of the
+    same run again.
+    """
     try:
         yield
     except LdptreeError as refused:
         with Artifacts() as artifacts:
-            show_failure(artifacts, str(refused), has_started=False)
+            show_failure(artifacts, str(refused), command=command, has_started=False)
         raise
 
 

@@ -7,10 +7,12 @@ import json
 import threading
 from contextlib import contextmanager
 from queue import Queue
+from types import SimpleNamespace
 
 import pytest
 from whole_runs import until
 
+from flows.server import automations
 from flows.server.automations import create_automations
 from ldptree.errors import ConfigError
 
@@ -43,11 +45,11 @@ def names(api):
 
 @pytest.fixture
 def deployment(api):
-    """A deployment of ours that nobody runs, and another project's."""
+    """Two deployments of ours that nobody runs, and another project's."""
     flow = api.post("/flows/", {"name": "watched"})["id"]
     made = [
-        api.post("/deployments/", {"name": tag, "flow_id": flow, "tags": [tag]})
-        for tag in ("ldptree", "other")
+        api.post("/deployments/", {"name": name, "flow_id": flow, "tags": [tag]})
+        for name, tag in (("ldptree", "ldptree"), ("by hand", "ldptree"), ("other", "other"))
     ]
     yield made
     for one in made:
@@ -85,8 +87,15 @@ def test_a_webhook_that_refuses_is_refused_without_its_secret_path(api, deployme
     assert names(api) == []
 
 
-def test_given_twice_they_are_there_once_and_a_failure_pauses_its_deployment_and_is_told(api, deployment):
-    ours, other = deployment
+def test_given_twice_they_are_there_once_and_a_schedules_failure_pauses_it_and_is_told(
+    api, deployment, monkeypatch
+):
+    ours, by_hand, other = deployment
+    monkeypatch.setattr(automations, "deployment", SimpleNamespace(name="ldptree"))
+    monkeypatch.setattr(
+        automations, "flow_run", SimpleNamespace(flow_name="watched", tags=["auto-scheduled"])
+    )
+    assert automations.tell_pause() == ""
     with listening() as (address, texts):
         first, again = list(create_automations(address)), list(create_automations(address))
         assert names(api) == ["ldptree-failed-run", "ldptree-notification", "ldptree-vanished-run"]
@@ -95,16 +104,22 @@ def test_given_twice_they_are_there_once_and_a_failure_pauses_its_deployment_and
         assert [texts.get(timeout=5), texts.get(timeout=5)] == [
             "ldptree: failed, crashed and late runs are reported here from now on"
         ] * 2
-        for one in (other, ours):
-            run = api.post(f"/deployments/{one['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}})
+        assert "pauses the schedule of the deployment watched/ldptree" in automations.tell_pause()
+        monkeypatch.setattr(automations.flow_run, "tags", ["ldptree"])
+        assert automations.tell_pause() == ""
+        for one in (other, by_hand, ours):
+            tags = [*one["tags"], *(["auto-scheduled"] if one is not by_hand else [])]
+            wanted = {"state": {"type": "SCHEDULED"}, "tags": tags}
+            run = api.post(f"/deployments/{one['id']}/create_flow_run", wanted)
             state = {"type": "FAILED", "name": "Failed", "message": "CANARY99"}
             for _ in range(2):  # as where Prefect looks at one event twice
                 api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
         until("the pause", lambda: api.get(f"/deployments/{ours['id']}")["paused"])
+        assert " of by hand is Failed." in texts.get(timeout=60)
         text = texts.get(timeout=60)
         assert text == f"ldptree: {run['name']} of ldptree is Failed. Its log in the Prefect UI says why."
         state = {"type": "CRASHED", "name": "Crashed"}
         api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
         assert " is Crashed. " in texts.get(timeout=60)  # the next message: the failure came once
-    assert not api.get(f"/deployments/{other['id']}")["paused"]
+    assert [api.get(f"/deployments/{one['id']}")["paused"] for one in (by_hand, other)] == [False, False]
     assert texts.empty()

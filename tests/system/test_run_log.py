@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 from chain import rides
@@ -12,6 +13,7 @@ from flows.budget import PROTECTS_NOBODY
 from flows.server import artifacts as sent
 from flows.server import run_log
 from flows.server.artifacts import Artifacts
+from flows.server.pages import link_pages
 from flows.server.shards import progress_shown
 from flows.server.step_tasks import as_task, limited_tags, tag_of
 from flows.train_flow import train_config
@@ -92,6 +94,62 @@ def test_the_table_of_a_step_has_a_line_for_each_fact_so_that_none_is_cut_off(li
     assert {len(row) for row in rows} == {2}
 
 
+def test_a_long_sentence_is_in_lines_that_the_ui_shows_whole(lines):
+    kept, says = (
+        Kept(),
+        "The public model is wrong on private people in particular: " + "and so on, " * 12 + "and on",
+    )
+    record = record_of("prune", "curator").model_copy(update={"facts": {"says": says}})
+    run_log.log_step(kept, "prune", "prune", [record], n_cached=0)
+    ((rows, _, _),) = kept.shown
+    first = [row["what"] for row in rows].index("found")
+    found = [row["value"] for row in rows[first:] if row["what"] in ("found", "")]
+    assert " ".join(found) == says
+    assert max(map(len, found)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("deployed", "has_started", "command"),
+    [
+        (False, True, "    ldptree run rides"),
+        (False, False, "    ldptree run rides"),
+        (True, True, "    prefect flow-run retry rides-1"),
+        (True, False, "    prefect deployment run train/weekly"),
+    ],
+)
+def test_a_run_that_stopped_shows_the_command_that_goes_on(monkeypatch, deployed, has_started, command):
+    its = SimpleNamespace(id="7" if deployed else None, name="weekly")
+    monkeypatch.setattr(run_log, "deployment", its)
+    monkeypatch.setattr(run_log, "flow_run", SimpleNamespace(name="rides-1", flow_name="train"))
+    monkeypatch.setattr(run_log, "tell_pause", lambda: "")
+    shown = []
+    monkeypatch.setattr(
+        Kept, "markdown", lambda _, text, key, title: shown.append((key, text)), raising=False
+    )
+    run_log.show_failure(Kept(), "Full.", command="ldptree run rides", has_started=has_started)
+    ((key, text),) = shown
+    assert key == "run-failure"
+    assert text.splitlines()[-1] == command
+    assert ("Finished steps stand." in text) is has_started
+
+
+def test_pages_of_earlier_runs_become_links_where_they_are_served_now(api, tmp_path):
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    page = tmp_path / "runs" / "one" / "report.html"
+    page.write_text("a page")
+    texts = [
+        f"`{page}`",
+        "[The run's page](http://127.0.0.1:9/runs/one/report.html)",
+        "`/w/runs/two/report.html`",
+    ]
+    made = [
+        api.post("/artifacts/", {"key": "run-page", "type": "markdown", "data": text})["id"] for text in texts
+    ]
+    link_pages(tmp_path, api.url, "http://127.0.0.1:4201")
+    now = [api.get(f"/artifacts/{one}")["data"] for one in made]
+    assert now == ["[The run's page](http://127.0.0.1:4201/runs/one/report.html)"] * 2 + texts[2:]
+
+
 def test_a_step_that_stood_has_a_line_and_no_other_table(lines):
     kept = Kept()
     run_log.log_step(kept, "split", "split", [record_of("split", "holders")], n_cached=1)
@@ -168,6 +226,7 @@ def test_a_deployed_run_whose_configuration_is_refused_says_why(api, tmp_path):
     ]
     assert "did you mean epsilon?" in why["data"]
     assert str(refused.value) in why["data"]
+    assert f"ldptree run {tmp_path / 'bad.toml'} --work {tmp_path / 'work'}" in why["data"]
     refused_run = api.get(f"/flow_runs/{why['flow_run_id']}")
     assert refused_run["name"].startswith("refused-")
     assert refused_run["state_name"] == "Failed"
