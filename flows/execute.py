@@ -69,8 +69,10 @@ class Execute(Protocol):
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Show how a run ended, where there is somewhere to show it. `summary`: of one that did not stop."""
 
-    def stop(self, message: str, page: Path | None, command: str) -> None:
-        """Show why a run stopped, where there is somewhere to. `page`: its own, if any; `command`: that goes on with it."""
+    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
+        """Show why a run stopped, where there is somewhere to. `page`: its own, if any; `command`: that goes on with it;
+        `has_started`: whether any step had begun.
+        """
 
 
 @dataclass
@@ -100,7 +102,7 @@ class Plainly:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing: whoever called it has what it returns."""
 
-    def stop(self, message: str, page: Path | None, command: str) -> None:
+    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
         """Nothing: whoever called it has the error."""
 
 
@@ -157,12 +159,12 @@ class ByPrefect(Plainly):
 
         show_run(self.artifacts, markdown, title, summary)
 
-    def stop(self, message: str, page: Path | None, command: str) -> None:
+    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
         """Beside its results; the run's log tells it by itself."""
         from flows.server.artifacts import show_page
         from flows.server.run_log import show_failure
 
-        show_failure(self.artifacts, message, command=command, has_started=True)
+        show_failure(self.artifacts, message, command=command, has_started=has_started)
         if page is not None:
             show_page(self.artifacts, page)
 
@@ -213,5 +215,5 @@ class Found:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
 
-    def stop(self, message: str, page: Path | None, command: str) -> None:
+    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
         """Nothing."""

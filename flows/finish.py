@@ -122,7 +122,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
                 _write_stop(run, _describe_stop(run, str(error)))
             page = run.store.objects.path(f"{run_folder(run)}/{PAGE}")
         with suppress(Exception):
-            run.execute.stop(str(error), page, run.command)
+            run.execute.stop(str(error), page, run.command, has_started=bool(run.timeline.steps()))
         raise
     except BaseException:
         message = _say_broken_off(run)
@@ -130,7 +130,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
         with suppress(Exception):
             list_started(run.store, run.name, card if run.may_have_asked else replace(card, epsilon=0.0))
         with suppress(Exception):
-            run.execute.stop(message, None, run.command)
+            run.execute.stop(message, None, run.command, has_started=True)
         raise
 
 

@@ -1,4 +1,4 @@
-"""How a run is found again in Prefect: its name and its tags, and the work folder that it is of."""
+"""How a run is found again in Prefect: its name, its tags, what goes on with it, and the work folder that it is of."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def run_name() -> str:
 def name_run(config: RunConfig) -> str:
     """Name, epsilon, when."""
     return f"{config.name}-eps{config.privacy.epsilon:g}-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+
+
+def command_again(command: str) -> str:
+    """What goes on with the current run: of a deployment it is retried where it ran, under the same id."""
+    from prefect.runtime import deployment, flow_run
+
+    return f"prefect flow-run retry {flow_run.id}" if deployment.id else command
 
 
 def tag_run(config: RunConfig, store: Store) -> None:

@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from flows.engines.engine import engine_of
 from flows.execute import ByPrefect
 from flows.finish import finish, page_of_failure, stop_where_failed
-from flows.naming import run_name, tag_run
+from flows.naming import command_again, run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.server.artifacts import Artifacts
 from flows.server.run_log import refusal_shown, warn_where_seeded
@@ -35,7 +35,7 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     Returns:
         The run's summary, as `ldptree run --json` prints it.
     """
-    return _train(config, work, command)
+    return _train(config, work, command or command_again(""))
 
 
 @flow(name="train", flow_run_name=run_name)

@@ -107,7 +107,7 @@ class Look:
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
 
-    def stop(self, message: str, page: Path | None, command: str) -> None:
+    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
         """Nothing."""
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:

@@ -15,6 +15,7 @@ from prefect import get_run_logger
 from prefect.runtime import deployment, flow_run
 
 from flows.budget import PROTECTS_NOBODY
+from flows.naming import command_again
 from flows.server.artifacts import Artifacts
 from flows.server.automations import tell_pause
 from ldptree.errors import LdptreeError
@@ -112,10 +113,10 @@ def show_failure(artifacts: Artifacts, message: str, *, command: str, has_starte
     `command`: of the same run again; a deployment's is retried where it ran, or begun anew where its parameters were refused.
     """
     advice = REMEDY_STARTED if has_started else REMEDY_REFUSED
-    if deployment.id:
-        retried = f"prefect flow-run retry {shlex.quote(str(flow_run.name))}"
-        anew = f"prefect deployment run {shlex.quote(f'{flow_run.flow_name}/{deployment.name}')}"
-        command = retried if has_started else anew
+    if has_started:
+        command = command_again(command)
+    elif deployment.id:
+        command = f"prefect deployment run {shlex.quote(f'{flow_run.flow_name}/{deployment.name}')}"
     parts = [
         f"**The run stopped.** {message}",
         f"{advice}\n\n    {command}" if command else f"{advice} run it again.",

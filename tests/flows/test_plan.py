@@ -84,6 +84,7 @@ def test_before_the_first_run_every_step_is_computed_and_cells_have_a_bound(done
         "a trial, which charges no ledger; as a release, each holder asked would spend epsilon 2, once"
         in told
     )
+    assert "on an idle machine" in told
     most = 2 ** done.config.model.settings["depth"]
     assert f"at most {most:,}" in told
     assert done.first.asked.facts["cells"] <= most

@@ -381,3 +381,12 @@ def test_a_lifetime_cap_has_room_for_the_run_that_states_it():
     assert parse(raw(privacy={"lifetime_epsilon": 1.0})).privacy.lifetime_epsilon == 1.0
     said = message(privacy={"epsilon": 2.0, "lifetime_epsilon": 1.5})
     assert "1 problem\n  privacy.lifetime_epsilon: 1.5 is less than this run's epsilon = 2.0" in said
+
+
+def test_paths_of_a_packaged_configuration_are_taken_from_where_it_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load("weekly").dataset.path == (str(tmp_path / "incoming/*.csv"),)
+    copied = tmp_path / "mine" / "weekly.toml"
+    copied.parent.mkdir()
+    copied.write_bytes(packaged()["weekly"].read_bytes())
+    assert load(copied).dataset.path == (str(copied.parent / "incoming/*.csv"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from types import SimpleNamespace
 
+import prefect.runtime
 import pytest
 from chain import rides
 from whole_runs import rides_toml, run
@@ -113,14 +114,16 @@ def test_a_long_sentence_is_in_lines_that_the_ui_shows_whole(lines):
     [
         (False, True, "    ldptree run rides"),
         (False, False, "    ldptree run rides"),
-        (True, True, "    prefect flow-run retry rides-1"),
+        (True, True, "    prefect flow-run retry 1b5f"),
         (True, False, "    prefect deployment run train/weekly"),
     ],
 )
 def test_a_run_that_stopped_shows_the_command_that_goes_on(monkeypatch, deployed, has_started, command):
-    its = SimpleNamespace(id="7" if deployed else None, name="weekly")
-    monkeypatch.setattr(run_log, "deployment", its)
-    monkeypatch.setattr(run_log, "flow_run", SimpleNamespace(name="rides-1", flow_name="train"))
+    deployment = SimpleNamespace(id="7" if deployed else None, name="weekly")
+    flow_run = SimpleNamespace(id="1b5f", flow_name="train")
+    for module in (run_log, prefect.runtime):
+        monkeypatch.setattr(module, "deployment", deployment)
+        monkeypatch.setattr(module, "flow_run", flow_run)
     monkeypatch.setattr(run_log, "tell_pause", lambda: "")
     shown = []
     monkeypatch.setattr(
