@@ -65,7 +65,10 @@ def load_model(path: Path) -> Model:
 
 def model_file(path: Path) -> Path:
     """The file of a model that is named by itself, or by its run's folder."""
-    return path / "model.json" if path.is_dir() else path
+    try:
+        return path / "model.json" if path.is_dir() else path
+    except OSError:  # a name too long: reading tells of it
+        return path
 
 
 def row_format_of(model: Model) -> RowFormat | None:
