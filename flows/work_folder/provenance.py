@@ -170,9 +170,9 @@ def _what_is_left(step: str) -> str:
 def _in_words(value: Any) -> str:
     """A parameter without what it leaves open, at most `MOST_SHOWN` characters of it; "" where it says nothing."""
     if isinstance(value, dict):
-        text = ", ".join(f"{key} {said}" for key, one in value.items() if (said := _in_words(one)))
+        text = ", ".join(f"{key} {part}" for key, one in value.items() if (part := _in_words(one)))
     elif isinstance(value, list):
-        text = ", ".join(said for one in value if (said := _in_words(one)))
+        text = ", ".join(part for one in value if (part := _in_words(one)))
     elif isinstance(value, bool):
         text = "yes" if value else "no"
     else:
@@ -195,7 +195,7 @@ def _tell(
         return
     seen.add(repr(made))
     lines.append(f"{pad}made by {made.step} (version {made.version}): {_what_is_left(made.step)}")
-    lines += [f"{pad}  {key}: {said}" for key, value in made.parameters.items() if (said := _in_words(value))]
+    lines += [f"{pad}  {key}: {words}" for key, value in made.parameters.items() if (words := _in_words(value))]
     for name, digest in made.inputs.items():
         origin = known.get(digest)
         where = origin[2].path if origin else "outside of this store"

@@ -56,6 +56,7 @@ def describe_corrections(model: CorrectedModel, evidence: Evidence) -> Descripti
         statements=(*_statements(model, public, answered, outputs), *_strengths(model, evidence.rows)),
         is_found=not found.has_no_effect,
         is_particular=None if math.isnan(found.chance_alike) else found.is_particular,
+        chance_alike=None if math.isnan(found.chance_alike) else float(found.chance_alike),
         chance=float(found.chance),
         says=found.says_of(model.classes),
         spread=public.plan.range.half / 2,

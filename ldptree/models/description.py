@@ -247,6 +247,7 @@ class Description:
         differences: of each output, private less public over all private people; () where it was not learned.
         is_found: whether the reports speak for a difference; None where that was not asked.
         is_particular: whether it is of private people in particular; None where that is not known.
+        chance_alike: how likely it would be found so were it of everybody; None where that is not known.
         chance: how likely noise alone would differ so much; None where it is not known.
         says: the model's own line on what it found.
         spread: a typical difference between two labels, where the label is a number.
@@ -263,6 +264,7 @@ class Description:
     differences: tuple[Estimate, ...] = ()
     is_found: bool | None = None
     is_particular: bool | None = None
+    chance_alike: float | None = None
     chance: float | None = None
     says: str = ""
     spread: float = 1.0

@@ -60,7 +60,7 @@ SAYS = {
     "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "Private {nouns} seem to differ: chance alone says so in one run of twenty.",
+    "particular": "Private {nouns} seem to differ: chance alone looks so {chance} of the time.",
     "by coins": "Coins chose the public rows: it is wrong for everybody.",
     "for everybody": "It may be wrong for everybody: public rows do not rule that out.",
     "not by reports": "That private {nouns} differ, the reports alone do not show: noise would make them differ so much with a "

@@ -301,7 +301,7 @@ def _differences(run: Run) -> list[Sentence]:
                 sentences.append(say("together", chance=units.portion(model.chance)))
         if model.is_found and model.is_particular is not None:
             whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
-            sentences.append(say(whom, nouns=run.nouns))
+            sentences.append(say(whom, nouns=run.nouns, chance=units.portion(model.chance_alike or 0.0)))
         return sentences
     if not model.differences:
         return []
