@@ -158,7 +158,10 @@ def _first(plan: CollectionPlan) -> Forecast:
 
 
 def _best(forecasts: Sequence[Forecast]) -> Forecast:
-    return max(forecasts, key=lambda one: (one.is_worth_it, one.gain["planted"].mean))
+    """The cheapest that is worth it: of the fewest people, then at the smallest epsilon; or else what gains most."""
+    if worth := [one for one in forecasts if one.is_worth_it]:
+        return min(worth, key=lambda one: (one.holders, one.epsilon))
+    return max(forecasts, key=lambda one: (one.gain["planted"].mean, one.holders))
 
 
 def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, gains: str) -> str:

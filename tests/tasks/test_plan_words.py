@@ -84,6 +84,24 @@ def test_another_epsilon_is_advised_after_the_configured_one() -> None:
     assert "at epsilon 1, as configured, would then gain 2.0 points" in own
 
 
+def test_the_cheapest_collection_that_is_worth_it_is_advised() -> None:
+    """Of the fewest people, then at the smallest epsilon, and not the one that gains most."""
+    few, many = (
+        [
+            replace(forecast(epsilon, gain, 0.0, is_worth_it=is_worth_it), holders=holders)
+            for epsilon, gain, is_worth_it in of_epsilon
+        ]
+        for holders, of_epsilon in (
+            (5_000, [(2.0, 0.01, False), (4.0, 0.03, True), (8.0, 0.04, True)]),
+            (65_000, [(2.0, 0.03, True), (4.0, 0.04, True), (8.0, 0.05, True)]),
+        )
+    )
+    assert "5,000 people at epsilon 4 would then gain 3.0 points" in verdict(*few, *many)
+    own = replace(plan_of(*few, *many), epsilon=2.0)
+    assert "65,000 people at epsilon 2, as configured," in say_plan(own).verdict
+    assert " 5,000 people at epsilon 4 would" in verdict(forecast(1.0, 0.0, 0.0), *few, *many)
+
+
 def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
     """With its interval, as the difference of the two figures may be chance."""
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, 0.02))).lead)
