@@ -93,13 +93,14 @@ def solve_epsilon(goal: Goal, forecasts: Sequence[Forecast], holders: int) -> Ne
 def _solve(
     reach: Callable[[float], float], ladder: Sequence[float], known: Mapping[float, float], given: float
 ) -> Need:
-    """The smallest amount whose `reach` is 0 or more; between two neighbours by their logarithms.
+    """The smallest amount whose `reach` is 0 or more; between two neighbours by their logarithms, and never above one of the plan
+    that reaches it.
 
     `known`: what amounts of the plan reach, made monotone with all of its grid. Rungs of the ladder are tried where these leave
     the answer open, and made monotone too.
     """
-    low = max((at for at, found in known.items() if found < 0), default=0.0)
-    high = min((at for at, found in known.items() if found >= 0 and at > low), default=math.inf)
+    high = min((at for at, found in known.items() if found >= 0), default=math.inf)
+    low = max((at for at, found in known.items() if found < 0 and at < high), default=0.0)
     rungs = [at for at in ladder if low < at < high]
     tried = rise(np.array([[reach(at) for at in rungs]]))[0] if rungs else np.empty(0)
     tried = np.clip(tried, known.get(low, -math.inf), known.get(high, math.inf))
@@ -117,7 +118,7 @@ def _solve(
     before, below = points[place - 1]
     part = -below / (above - below)
     found = math.log(before) + part * (math.log(at) - math.log(before))
-    return Need(given=given, needed=_round_up(math.exp(found)), most=points[-1][0])
+    return Need(given=given, needed=min(_round_up(math.exp(found)), high), most=points[-1][0])
 
 
 def _round_up(value: float) -> float:

@@ -110,6 +110,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
             f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {gains} {least} or more, surely more than nothing, "
             "and find the error. Neither falls with more people or a larger epsilon: chance that says so is evened out.",
+            *_say_interpolation(plan),
         ),
     )
 
@@ -258,12 +259,22 @@ def _needs(plan: CollectionPlan, found: Backwards | None, to: str, wrong: str = 
     )
 
 
+def _say_interpolation(plan: CollectionPlan) -> tuple[str, ...]:
+    """What an answer that was solved backwards is, where there is one."""
+    if not any(found and not found.is_reached for found in (plan.reach, plan.detect)):
+        return ()
+    return (
+        "What it takes lies between sizes that were tried, where the number of cells may change: less may do. "
+        "Name more sizes with --holders: the answer is never more than a row of the table that reaches it.",
+    )
+
+
 def _people(need: Need) -> str:
-    return f"more than {need.most:,.0f} people" if need.needed is None else f"{need.needed:,.0f} people"
+    return f"more than {need.most:,.0f} people" if need.needed is None else f"about {need.needed:,.0f} people"
 
 
 def _epsilon(need: Need) -> str:
-    return f"an epsilon above {need.most:g}" if need.needed is None else f"epsilon {need.needed:g}"
+    return f"an epsilon above {need.most:g}" if need.needed is None else f"about epsilon {need.needed:g}"
 
 
 def _figure(plan: CollectionPlan, found: Expected) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -378,6 +379,17 @@ def test_people_are_solved_for_what_is_wanted(wanted, needed):
         assert found == Need(given=2.0, needed=None, most=backwards.HOLDERS[-1])
     else:
         assert needed <= found.needed <= needed * 1.1
+
+
+@pytest.mark.parametrize("others", [{}, {9_000: -0.1}])
+def test_no_more_people_are_asked_for_than_a_row_of_the_plan_that_reaches_it_has(others):
+    """Neither by rounding up nor where a larger row falls back by chance."""
+    reached = {2_371: 0.0005} | others
+    rows = [
+        SimpleNamespace(holders=n, epsilon=2.0, kinds={"planted": SimpleNamespace(mean=0.8374 + by)})
+        for n, by in reached.items()
+    ]
+    assert solve_holders(Figure(Steady(), 0.8374), rows, 2.0).needed == 2_371
 
 
 @pytest.mark.slow

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from ldptree.planning.backwards import Need
 from ldptree.planning.detection import Findable
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.people import Difference
 from tasks.page.plan import describe_plan, say_plan
-from tasks.scoring.forecast import CollectionPlan
+from tasks.scoring.forecast import Backwards, CollectionPlan
 
 
 def expected(mean: float) -> Expected:
@@ -100,6 +101,18 @@ def test_the_cheapest_collection_that_is_worth_it_is_advised() -> None:
     own = replace(plan_of(*few, *many), epsilon=2.0)
     assert "65,000 people at epsilon 2, as configured," in say_plan(own).verdict
     assert " 5,000 people at epsilon 4 would" in verdict(forecast(1.0, 0.0, 0.0), *few, *many)
+
+
+def test_what_is_solved_backwards_is_about_right_and_says_what_it_lies_between() -> None:
+    plan = plan_of(forecast(1.0, 0.03, 0.0))
+    assert "less may do" not in " ".join(say_plan(plan).assumes)
+    needs = tuple(Need(given=1.0, needed=needed, most=1e6) for needed in (6.5e4, None))
+    said = say_plan(replace(plan, detect=Backwards(wanted=0.1, holders=needs)))
+    assert said.needs == (
+        "To find an error of 10.0 points, at epsilon 1: about 65,000 people.",
+        "To find an error of 10.0 points, at epsilon 1: more than 1,000,000 people.",
+    )
+    assert "less may do" in said.assumes[-1]
 
 
 def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
