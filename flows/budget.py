@@ -304,7 +304,7 @@ class QuestionCost(_Asked):
 
 @dataclass(frozen=True)
 class TrialCost:
-    """What a trial costs: nothing, since nobody is asked. What it says is what a release of it would spend of each holder.
+    """What a trial costs: nothing, since nobody is asked, and trials are not added up.
 
     asks_parts  whether a question is put to a part of the holders.
     """
@@ -313,13 +313,12 @@ class TrialCost:
     asks_parts: bool
 
     def charge(self) -> Spent:
-        """What a release would spend; nothing is kept."""
+        """Nothing is kept."""
         return self.foresee()
 
     def foresee(self) -> Spent:
-        """What a release would spend."""
-        privacy = self.config.privacy
-        return Spent(largest=privacy.epsilon, questions=1, cap=privacy.lifetime_epsilon)
+        """Nothing is spent."""
+        return Spent(largest=0.0, questions=0, cap=self.config.privacy.lifetime_epsilon)
 
     def may_stand(self) -> bool:
         """Nothing is kept that it could be."""

@@ -195,7 +195,9 @@ def _tell(
         return
     seen.add(repr(made))
     lines.append(f"{pad}made by {made.step} (version {made.version}): {_what_is_left(made.step)}")
-    lines += [f"{pad}  {key}: {words}" for key, value in made.parameters.items() if (words := _in_words(value))]
+    lines += [
+        f"{pad}  {key}: {words}" for key, value in made.parameters.items() if (words := _in_words(value))
+    ]
     for name, digest in made.inputs.items():
         origin = known.get(digest)
         where = origin[2].path if origin else "outside of this store"

@@ -222,7 +222,7 @@ CHIPS = {
     "unfinished": "Not finished",
 }
 MODELS = {
-    "majority": "Always the commonest answer",
+    "majority": "The commonest public answer",
     "constant": "The mean of the public labels",
     "public_tree": "A public tree",
     "public_forest": "A public forest",

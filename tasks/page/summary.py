@@ -409,7 +409,12 @@ def _rivals(run: Run) -> list[Sentence]:
     """The best model that needs no private report."""
     assert run.scores is not None
     best = find_best(run, RIVALS)
-    if best is None or best == find_reference(run) or (advise(run) and best == _better_rival(run)):
+    if (
+        best is None
+        or best == find_reference(run)
+        or (advise(run) and best == _better_rival(run))
+        or is_guessing(run)
+    ):
         return []
     found = {"better": "better", "worse": "worse"}.get(compare(run, best), "equal")
     return [
