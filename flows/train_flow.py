@@ -15,7 +15,7 @@ from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import command_again, run_name, tag_run
 from flows.pipeline import Pipeline
 from flows.server.artifacts import Artifacts
-from flows.server.run_log import refusal_shown, warn_where_seeded
+from flows.server.run_log import refusal_shown, warn_at_start
 from flows.work_folder.provenance import in_use
 from schemas.config import RunConfig, load
 from storage.store import Store
@@ -63,7 +63,7 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
     store, timeline = Store(config.store.address or work), Timeline()
     tag_run(config, store)
-    warn_where_seeded(config)
+    warn_at_start(config)
     with (
         faults_stay_in_zone(store, "run", "curator"),
         in_use(store.root),

@@ -44,6 +44,8 @@ _TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat", ".arff")
 FILE_SUFFIXES = (
     *_TEXTS, *(f"{suffix}.gz" for suffix in _TEXTS), ".parquet", ".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".zip",
 )  # fmt: skip
+TIDY_COPY = ".tidy.csv"
+"""Ends the name of the copy that is written of a file which no run can read as it stands."""
 
 _RANDOM = re.compile(r"random\s+(\S+)", re.IGNORECASE)
 _FIRST = re.compile(r"first\s+(\S+)", re.IGNORECASE)

@@ -136,9 +136,11 @@ def run(
     ]
     settings = load(config, [*assignments, *([] if workers is None else [f"run.workers={workers}"])])
     # Before a server is started: what is wrong with the names and rules that a run was given.
-    from tasks.data.source import check_named
+    from tasks.data.source import check_named, say_changed
 
     check_named(settings.dataset)
+    for sentence in say_changed(settings.dataset):
+        typer.echo(sentence, err=True)
     if plan:
         from flows.run_plan.show import show_plan
 

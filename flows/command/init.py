@@ -16,7 +16,7 @@ import typer
 
 from ldptree.errors import ConfigError
 from schemas.config import load
-from schemas.dataset import parse_public_rule
+from schemas.dataset import TIDY_COPY, parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
 from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
@@ -120,7 +120,7 @@ def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
             f"{data.name}: has {why}, which a run cannot read, and is too large to be written anew here. Write it as UTF-8 with "
             "commas between its fields, one header, and nothing but rows below it."
         )
-    to = folder / f"{data.name.partition('.')[0]}.tidy.csv"
+    to = folder / f"{data.name.partition('.')[0]}{TIDY_COPY}"
     if to.exists() and not force and not _is_copy(to, sample):
         raise ConfigError(
             f"{to}: is there already, and a copy of {data.name} ({why}) would be written there. Use --force."
@@ -198,7 +198,10 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         lines.append(f"written    {form}, {header}")
     if sample.oddities:
         lines.append(f"           a run cannot read it as it stands ({'; '.join(sample.oddities)}),")
-        lines.append(f"           so it reads {read_from}, a copy that was written for it")
+        lines.append(
+            f"           so it reads {read_from}, a full copy of all rows, private ones too: delete it once"
+        )
+        lines.append("           no run needs it")
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")

@@ -21,6 +21,7 @@ from flows.server.automations import tell_pause
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import Record
+from tasks.data.source import say_changed
 
 SHOWN = {
     "scale": ("n_public", "n_features"),
@@ -127,8 +128,10 @@ def show_failure(artifacts: Artifacts, message: str, *, command: str, has_starte
     artifacts.markdown("\n\n".join(parts), "run-failure", "Why the run stopped")
 
 
-def warn_where_seeded(config: RunConfig) -> None:
-    """A run that asks in earnest with seeded noise: whom that protects."""
+def warn_at_start(config: RunConfig) -> None:
+    """Whom a run protects that asks in earnest with seeded noise; which file was changed since its copy was written."""
+    for sentence in say_changed(config.dataset):
+        get_run_logger().warning("%s", sentence)
     if config.is_seeded and not config.is_trial:
         get_run_logger().warning("%s", PROTECTS_NOBODY)
 

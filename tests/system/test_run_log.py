@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from types import SimpleNamespace
 
 import prefect.runtime
@@ -205,6 +206,16 @@ def test_a_run_that_asks_with_seeded_noise_says_in_its_log_that_it_protects_nobo
         run(load(rides_toml(tmp_path / "rides.toml", path, dataset=dataset, **changes)), tmp_path / "work")
     ours = [one.getMessage() for one in lines.records if one.name == OURS]
     assert ours == [PROTECTS_NOBODY] * (seed is not None and asks)
+
+
+def test_a_run_says_in_its_log_that_its_file_was_changed_after_the_copy_that_it_reads(lines, tmp_path):
+    copy = rides(tmp_path / "rides.tidy.csv", 20, seed=1)
+    rides(tmp_path / "rides.csv", 20, seed=1)
+    os.utime(copy, (1, 1))
+    run_log.warn_at_start(load(rides_toml(tmp_path / "rides.toml", str(copy))))
+    (ours,) = [one for one in lines.records if one.name == OURS]
+    assert ours.levelno == logging.WARNING
+    assert "rides.csv was changed after rides.tidy.csv" in ours.getMessage()
 
 
 def test_a_step_is_tagged_where_its_tag_has_a_limit(api):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import os
 
 import pytest
 from chain import Chain, rides, rides_config
@@ -20,6 +21,7 @@ from tasks.data.source import (
     locate,
     public_files,
     rows_to_make,
+    say_changed,
     simulate,
     suite_file,
     write_trips,
@@ -164,6 +166,38 @@ def test_utf_8_with_or_without_a_mark_is_read(tmp_path):
         # The first block of bytes may end within a letter.
         path.write_bytes(mark + b"a,b\n" + "\u00e9,2\n".encode() * (1 << 20))
         check_named(DatasetSpec(name="t", target="b", path=(str(path),), public="first 5"))
+
+
+@pytest.mark.parametrize(
+    ("name", "later", "is_told"),
+    [
+        ("gym.csv", 3, True),
+        ("gym.TXT", 3, True),
+        ("gym.csv.gz", 3, True),
+        ("gym.csv", 1, False),
+        ("gym.csv", -9, False),
+        ("gym.toml", 9, False),
+        ("gym.2.csv", 9, False),
+        ("gymnasts.csv", 9, False),
+    ],
+)
+def test_a_file_that_was_changed_after_its_copy_was_written_is_told(
+    tmp_path, monkeypatch, name, later, is_told
+):
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "gym.tidy.csv"
+    for path, time in ((copy, 1_000_000), (tmp_path / name, 1_000_000 + later)):
+        path.write_text("a,b\n1,2\n")
+        os.utime(path, (time, time))
+    spec = DatasetSpec(name="t", target="b", path=(str(copy),), public="a > 1")
+    said = say_changed(spec)
+    assert [one.partition(" was changed after gym.tidy.csv")[0] for one in said] == [name] * is_told
+    remedy = f"`ldptree init {name} --target b --public 'a > 1' --out gym-new.toml --force`"
+    assert all(remedy in one for one in said)
+    assert say_changed(spec.model_copy(update={"path": (str(tmp_path / name),)})) == []
+    assert (
+        say_changed(spec.model_copy(update={"path": (str(tmp_path / "no.tidy.csv"), "a\0.tidy.csv")})) == []
+    )
 
 
 def test_the_configuration_of_the_papers_taxi_reads_a_file_of_the_challenges_columns(store, tmp_path):
