@@ -156,9 +156,7 @@ def count_people(run: Pipeline) -> People:
         rows = rows or Count(public.number + private.number)
     elif rows:
         public = _count_public(run, rows)
-        private = (
-            replace(rows, number=rows.number - public.number, prefix="about") if public else rows.times(1.0)
-        )
+        private = _private_of(run, rows, public)
     share = run.config.dataset.test_fraction if run.config.evaluate else 0.0
     return People(
         rows=rows,
@@ -184,6 +182,15 @@ def _count_raw(run: Pipeline) -> Count | None:
     if len(known) < len(counts):
         return None
     return Count(sum(one.number for one in known), "about" if any(one.prefix for one in known) else "")
+
+
+def _private_of(run: Pipeline, rows: Count, public: Count | None) -> Count:
+    """What the public rule leaves of the rows of `dataset.path`: all where the public ones are in a file of their own."""
+    if run.config.dataset.rule.path:
+        return rows.times(1.0)
+    if public is None:
+        return replace(rows, prefix="at most")
+    return replace(rows, number=rows.number - public.number, prefix="about")
 
 
 def _count_public(run: Pipeline, rows: Count) -> Count | None:

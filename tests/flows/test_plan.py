@@ -275,6 +275,19 @@ def test_before_the_first_run_rows_are_counted_by_the_file_and_each_step_has_its
     assert all(step["seconds"] > 0 for step in found.values())
 
 
+def test_before_the_first_run_nobody_is_counted_who_is_not_asked(done, tmp_path, capsys):
+    """Who is public by a predicate is not known: all rows are a bound. A public file has none of the private rows."""
+    (path,) = done.config.dataset.path
+    config = rides_config(path)
+    show_plan(config, tmp_path / "new", as_json=False)
+    rows_by_step = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert all(" at most " in rows_by_step[step] for step in ("perturb", "aggregate", "evaluate"))
+    assert " about " in rows_by_step["ingest"]
+    copy = shutil.copy(path, tmp_path / "public.csv")
+    found = expected_of(rides_config(path, dataset={"public": str(copy)}), tmp_path / "new", capsys)
+    assert found["split"]["rows"] == found["scale"]["rows"] == pytest.approx(400, rel=0.05)
+
+
 def test_an_earlier_run_of_the_folder_says_how_long_a_step_takes(done, copied, capsys):
     config = rides_config(*done.config.dataset.path, seed=9)
     before = expected_of(config, copied, capsys)
