@@ -180,13 +180,26 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, 
             "count on the gain."
         )
     else:
-        why = f"the public model is as good, even where it is {wrong}."
+        why = (
+            f"the public model is as good, even where it is {wrong}, unless you expect it to be wrong by more"
+            f"{_say_found(plan, first)}."
+        )
     instead = (
-        f" {best.holders:,} people at epsilon {best.epsilon:g} would then {gains} {_gain(plan, best.gain['planted'].mean)}."
+        f" Where it is wrong by {_size(plan, plan.difference.size)}, {best.holders:,} people at epsilon {best.epsilon:g} would "
+        f"{gains} {_gain(plan, best.gain['planted'].mean)}."
         if best.is_worth_it
         else ""
     )
     return f"Do not collect at {where}: {why}{instead}{_say_beyond(plan, first, gains)}"
+
+
+def _say_found(plan: CollectionPlan, first: Forecast) -> str:
+    """Which errors of the public model reports would find, where that is known."""
+    if first.smallest is None:
+        return ""
+    least = _error(plan, first.smallest.error)
+    found = "none" if least == "none" else f"errors from {least} on"
+    return f" (reports would find {found})"
 
 
 def _say_beyond(plan: CollectionPlan, first: Forecast, gains: str) -> str:

@@ -67,6 +67,21 @@ def verdict(*forecasts: Forecast) -> str:
     return say_plan(plan_of(*forecasts)).verdict
 
 
+@pytest.mark.parametrize(
+    ("smallest", "told"),
+    [
+        (Findable(error=0.278, difference=None), " (reports would find errors from 27.8 points on)."),
+        (Findable(error=0.7, difference=None), " (reports would find none)."),
+        (None, "."),
+    ],
+)
+def test_advice_against_collecting_does_not_cover_larger_errors(smallest: Findable | None, told: str) -> None:
+    said = verdict(replace(forecast(1.0, 0.0, 0.0), smallest=smallest))
+    assert (
+        f"wrong by 10.0 points for half of the people, unless you expect it to be wrong by more{told}" in said
+    )
+
+
 @pytest.mark.parametrize(("apart", "is_told"), [(0.001, False), (0.05, True)])
 def test_what_people_beyond_the_public_rows_would_gain_is_told_where_it_counts(
     apart: float, is_told: bool
@@ -79,7 +94,9 @@ def test_what_people_beyond_the_public_rows_would_gain_is_told_where_it_counts(
 def test_another_epsilon_is_advised_after_the_configured_one() -> None:
     said = verdict(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
     assert said.startswith("Do not collect at epsilon 1, as configured: reports would not surely help")
-    assert said.endswith("gain. 5,000 people at epsilon 4 would then gain 3.0 points.")
+    assert said.endswith(
+        "gain. Where it is wrong by 10.0 points, 5,000 people at epsilon 4 would gain 3.0 points."
+    )
     own = verdict(forecast(1.0, 0.02, 0.0, is_worth_it=True), forecast(4.0, 0.03, 0.0, is_worth_it=True))
     assert own.startswith("Collect")
     assert "at epsilon 1, as configured, would then gain 2.0 points" in own
