@@ -63,6 +63,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     lead = [
         f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, plan.public_alone)}, on people "
         f"{WHERE[plan.likely]}.",
+        _say_one_answer(plan),
         f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
         f"{_say_likely_gain(plan, first)}. Where the model is {wrong}, they {gains} {_gain(plan, first.gain['planted'].mean)}.",
     ]
@@ -141,6 +142,7 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
         "label": "number" if plan.is_number else "class",
         "figure": "mse" if plan.is_number else "accuracy",
         "n_public": plan.n_public,
+        "one_answer": plan.one_answer,
         "difference": asdict(plan.difference),
         "level": LEVEL,
         "power": POWER,
@@ -191,6 +193,22 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, 
         else ""
     )
     return f"Do not collect at {where}: {why}{instead}{_say_beyond(plan, first, gains)}"
+
+
+def _say_one_answer(plan: CollectionPlan) -> str:
+    """What needs no model, and whether the public one is better by more than its interval."""
+    reaches = (
+        f"the mean, has a mean squared error of {_one(plan, plan.one_answer)} on"
+        if plan.is_number
+        else f"the most frequent one, is right for {_one(plan, plan.one_answer)} of"
+    )
+    public, sign = plan.public_alone, -1 if plan.is_number else 1
+    doubt = ""
+    if sign * ((public.high if plan.is_number else public.low) - plan.one_answer) <= 0:
+        doubt = "; the public model is not surely better"
+        if sign * (public.mean - plan.one_answer) <= 0:
+            doubt += ", and there may be nothing to learn"
+    return f"One answer for everybody, {reaches} public rows{doubt}."
 
 
 def _say_found(plan: CollectionPlan, first: Forecast) -> str:

@@ -64,7 +64,8 @@ class Backwards:
 @dataclass(frozen=True, kw_only=True)
 class CollectionPlan:
     """A plan: what it rests on, the grid, and what was solved backwards. `epsilon`: the configuration's own;
-    `largest_error`: what a public model can be wrong by.
+    `largest_error`: what a public model can be wrong by; `one_answer`: what the same answer for everybody reaches on
+    public rows.
     """
 
     n_public: int
@@ -73,6 +74,7 @@ class CollectionPlan:
     is_number: bool
     difference: Difference
     largest_error: float
+    one_answer: float
     by_coins: bool
     likely: Kind | None
     public: dict[str, Expected]
@@ -127,6 +129,7 @@ def plan_collection(
             is_number=rows.is_number,
             difference=difference,
             largest_error=forecaster.largest_error,
+            one_answer=score_one_answer(rows.labels, is_number=rows.is_number),
             by_coins=part.by_coins,
             likely=forecaster.likely,
             public=forecaster.public,
@@ -141,6 +144,11 @@ def plan_collection(
 def planted_size(labels: NDArray[Any], *, is_number: bool) -> float:
     """The difference that is planted unless one is named. `labels`: public ones."""
     return SIZE_OF_A_NUMBER * float(np.std(labels)) if is_number else SIZE_OF_A_CLASS
+
+
+def score_one_answer(labels: NDArray[Any], *, is_number: bool) -> float:
+    """The share of the most frequent class, or the mean squared error of the mean. `labels`: public ones."""
+    return float(np.var(labels)) if is_number else float(np.bincount(labels).max() / len(labels))
 
 
 def _solve(goal: Goal, forecasts: Sequence[Forecast], wanted: Wanted) -> Backwards:

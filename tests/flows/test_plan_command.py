@@ -62,6 +62,7 @@ def test_a_plan_tells_a_grid_and_a_page_that_loads_nothing(typed, tmp_path):
             "label",
             "figure",
             "n_public",
+            "one_answer",
             "difference",
             "level",
             "power",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ldptree.planning.backwards import Need
@@ -11,7 +12,7 @@ from ldptree.planning.detection import Findable
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.people import Difference
 from tasks.page.plan import describe_plan, say_plan
-from tasks.scoring.forecast import Backwards, CollectionPlan
+from tasks.scoring.forecast import Backwards, CollectionPlan, score_one_answer
 
 
 def expected(mean: float) -> Expected:
@@ -43,6 +44,7 @@ def plan_of(*forecasts: Forecast) -> CollectionPlan:
         is_number=False,
         difference=Difference(size=0.1, share=0.5),
         largest_error=0.6,
+        one_answer=0.55,
         by_coins=False,
         likely="apart",
         public=forecasts[0].public,
@@ -60,11 +62,38 @@ def test_where_coins_chose_the_public_rows_no_error_is_one_of_private_people_in_
     assert ("it is wrong for everybody" in said) is by_coins
     said = " ".join(say_plan(replace(plan, largest_error=0.05)).lead)
     assert "in particular" not in said
-    assert "everybody" not in said
+    assert "wrong for everybody" not in said
 
 
 def verdict(*forecasts: Forecast) -> str:
     return say_plan(plan_of(*forecasts)).verdict
+
+
+@pytest.mark.parametrize(
+    ("is_number", "one_answer", "told"),
+    [
+        (False, 0.55, "public rows."),
+        (False, 0.65, "the public model is not surely better."),
+        (False, 0.75, "the public model is not surely better, and there may be nothing to learn."),
+        (True, 0.85, "public rows."),
+        (True, 0.75, "the public model is not surely better."),
+        (True, 0.65, "the public model is not surely better, and there may be nothing to learn."),
+    ],
+)
+def test_where_one_answer_for_everybody_may_be_as_good_there_may_be_nothing_to_learn(
+    is_number: bool, one_answer: float, told: str
+) -> None:
+    """The figure of public rows alone is .6 to .8: a share right, or an error."""
+    plan = replace(plan_of(forecast(1.0, 0.0, 0.0)), is_number=is_number, one_answer=one_answer)
+    (said,) = [one for one in say_plan(plan).lead if one.startswith("One answer for everybody")]
+    reaches = f"mean squared error of {one_answer}" if is_number else f"right for {100 * one_answer:.1f} %"
+    assert reaches in said
+    assert said.endswith(told)
+
+
+def test_one_answer_is_scored_on_public_labels() -> None:
+    assert score_one_answer(np.array([2, 0, 2, 1]), is_number=False) == 0.5
+    assert score_one_answer(np.array([1.0, 3.0]), is_number=True) == 1.0
 
 
 @pytest.mark.parametrize(
