@@ -66,7 +66,7 @@ FAMILIES = {
         {"public_only", "no_noise", "constant", "public_tree", "public_forest", "non_private"},
         {"model.rho=0.4": "partition", "model.label_range=[0, 100]": "scale", "model.lam=0.5": "prune"},
         {name: name for name in ("prediction", "mean_lower", "mean_upper")},
-        ("from scaled: ", '"rho": 0.5', "with numeric = true"),
+        ("from scaled: ", "rho 0.5", "numeric: yes"),
     ),
     "correction": Family(
         rides,
@@ -83,7 +83,7 @@ FAMILIES = {
             "probability_card": "probability of card",
             "public_probability_card": "public probability of card",
         },
-        ("from public: ", 'with estimator = "correction"', '"base": "forest"'),
+        ("from public: ", "estimator: correction", "base forest"),
     ),
 }
 
