@@ -107,10 +107,10 @@ def check_bars(run: Run) -> list[str]:
         )
     for leaf in boxes[0].first("div", "tree").every("div", "lf"):
         said = [number(one) for one in numbers(leaf.first("span", "val").first("b").text, run)]
-        if len(said) != 2:
+        if len(said) not in (2, 3):
             continue
         bar = leaf.first("svg", "bar")
-        reach = (said[0] - said[1], said[0] + said[1])
+        reach = (said[0] - said[1], said[0] + said[1]) if len(said) == 2 else (said[1], said[2])
         caps = {float(one.attributes["x1"].rstrip("%")) for one in bar.every("line", "wh")}
         faults += [
             f"a whisker of {leaf.text} ends at {axis.value(at)}, expected {value}"

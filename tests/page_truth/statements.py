@@ -102,7 +102,6 @@ WORDS_ONLY = frozenset(
         "public as good",
         "public as good here",
         "public better",
-        "particular",
         "by coins",
         "for everybody",
     )
@@ -262,6 +261,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "chance": lambda run: (100.0 * float(run.model.corrections.chance),),
     "together": lambda run: (max(100.0 * float(run.model.corrections.chance), 1.0),),
     "clear kinds": clear_kinds,
+    "particular": lambda run: (max(100.0 * float(run.model.corrections.chance_alike), 1.0),),
     "guess": guess,
     "scores": lambda run: (float(run.scores["n_test"]), 95.0),  # type: ignore[index]
     "spread": spread,
