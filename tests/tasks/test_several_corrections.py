@@ -84,11 +84,13 @@ def private(chain, part="train"):
 # One question
 
 
-def test_there_is_one_question_and_everybody_is_charged_for_it_once(scored):
+def test_there_is_one_question_and_everybody_is_charged_for_it_once(scored, run):
     asked, model = published(scored), learned(scored)
     assert (asked.base.output, asked.n_outputs, asked.label_classes) == ("drawn", 3, tuple(CLASSES))
     assert model.protocol_digests == (asked.digest,)
-    assert scored.spent.largest == asked.epsilon == 4.0
+    assert asked.epsilon == 4.0
+    release = run(release=True, privacy={"epsilon": 4.0}).spent
+    assert (release.largest, release.questions) == (4.0, 1)
     assert model.n_private == scored.held.facts["n_private"] == sum(t.n_private for t in totals_of(scored))
     assert model.classes == tuple(CLASSES)
 
