@@ -177,7 +177,10 @@ def _in_words(value: Any) -> str:
         text = "yes" if value else "no"
     else:
         text = "" if value is None else str(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN].rpartition(', ')[0]}, and more"
+    if len(text) <= MOST_SHOWN:
+        return text
+    cut = text[:MOST_SHOWN]
+    return f"{cut.rpartition(', ')[0] or cut}, and more"
 
 
 def _tell(

@@ -15,7 +15,7 @@ from flows.pipeline import Pipeline
 from flows.run_plan.look import plan_of
 from flows.server.flow_runs import collect_flow_runs
 from flows.work_folder.garbage import collect_garbage
-from flows.work_folder.provenance import explain_artifact, in_use
+from flows.work_folder.provenance import MOST_SHOWN, _in_words, explain_artifact, in_use
 from ldptree.errors import ArtifactCorrupt, ConfigError
 from storage.ledger.seal import check_state
 from storage.store import Store
@@ -403,3 +403,13 @@ def test_the_protocol_of_a_run_is_explained_though_nothing_more_was_asked(tmp_pa
     asked = [record for record in run.records if record.step == "partition"]
     assert [record.facts["is_left"] for record in asked] == [True, False]
     assert last_of_each_step(run.records)["partition"] == asked[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("x" * 300, "x" * 200 + ", and more"), (["ab"] * 99, ", ".join(["ab"] * 50) + ", and more")],
+)
+def test_of_a_long_parameter_its_beginning_is_told(value, words):
+    found = _in_words(value)
+    assert len(found) <= MOST_SHOWN + len(", and more")
+    assert found == words
