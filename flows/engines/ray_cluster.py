@@ -40,7 +40,9 @@ PARTS = ("ldptree-pipeline", "prefect", "prefect-ray")
 """What every machine has in the same version; Ray and Python Ray compares itself."""
 CONNECT_SECONDS = 5.0
 LOOK_SECONDS = 60.0
-"""How long a machine of the cluster may take to answer, and a CPU to become free."""
+"""How long a machine of the cluster may take to answer."""
+FREE_SECONDS = 60.0
+"""How long none of its CPUs may be free."""
 POLL_SECONDS = 5.0
 ALONE_SECONDS = 120.0
 """How long a cluster may be without any CPU while machines come and go."""
@@ -181,10 +183,10 @@ def _refuse_unfit(address: str, store: Store) -> None:
             f'run.ray_address = "{address}": no machine of the cluster has a CPU for shards. Add one.'
         )
     free = ray.remote(num_cpus=1)(_nothing).remote()
-    if not ray.wait([free], timeout=LOOK_SECONDS)[0]:
+    if not ray.wait([free], timeout=FREE_SECONDS)[0]:
         ray.cancel(free)
         raise LdptreeError(
-            f'run.ray_address = "{address}": none of the {n_cpus():g} CPUs of the cluster was free for {LOOK_SECONDS:g} seconds. '
+            f'run.ray_address = "{address}": none of the {n_cpus():g} CPUs of the cluster was free for {FREE_SECONDS:g} seconds. '
             "Wait until other work is done, or add machines."
         )
 

@@ -69,7 +69,7 @@ def test_variables_of_another_scheme_do_not_matter(server, say):
     ("bucket", "changed", "said"),
     [
         ("not-there", {}, r"there is no such (bucket|container)"),
-        ("bucket", {"secret": WRONG}, r"does not know these credentials|the key is not that of"),
+        ("bucket", {"secret": WRONG}, r"does not know these credentials|is not that of this account"),
         ("bucket", {"secret": None}, r"there are no credentials"),
         ("bucket", {"server": "http://127.0.0.1:1/x"}, r"cannot be reached"),
         ("bucket", {"http": None}, r"an address of http needs (GOOGLE|AZURE)_ALLOW_HTTP=true"),

@@ -26,6 +26,7 @@ from test_digests import RUNS
 from whole_runs import many_files, reports, rides_toml, run, start, steps, until
 
 from flows.engines import ray_cluster
+from flows.server.process import environment
 from ldptree.errors import LdptreeError
 from ldptree.families import FAMILIES
 from schemas.config import load
@@ -135,8 +136,10 @@ def test_without_an_address_a_run_starts_ray_and_the_same_command_finds_every_sh
 
 
 def on(cluster, config, work, *, prelude):
-    """Exit code, output and errors of a run on a cluster, after some Python in its process."""
-    program = f"{prelude}; import sys; from flows.command.main import main; main(sys.argv[1:])"
+    """Exit code, output and errors of a run on a cluster, after some Python in its process, which may import Prefect before
+    the command line sets Prefect's settings.
+    """
+    program = f"{prelude}; from flows.command.main import main; main()"
     words = (
         "run",
         config,
@@ -150,6 +153,7 @@ def on(cluster, config, work, *, prelude):
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, words)],
+        env=os.environ | environment(work),
         capture_output=True,
         text=True,
         check=False,
@@ -171,9 +175,9 @@ REFUSALS = {
         "has no nobody-has-this. Install nobody-has-this 9.9 there.",
     ),
     "no CPU is free": (
-        "import flows.engines.ray_cluster as c; c._nothing = lambda: __import__('time').sleep(90); c.LOOK_SECONDS = 25.0",
+        "import flows.engines.ray_cluster as c; c._nothing = lambda: __import__('time').sleep(90); c.FREE_SECONDS = 2.0",
         1,
-        "none of the 2 CPUs of the cluster was free for 25 seconds. ",
+        "none of the 2 CPUs of the cluster was free for 2 seconds. ",
     ),
 }
 
