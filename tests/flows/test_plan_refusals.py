@@ -133,15 +133,18 @@ def test_what_a_run_refuses_its_plan_refuses(finished, scene, kind, damage, chan
     assert ran == planned or not same_words
 
 
+@pytest.mark.parametrize("cap", [2.0, 1.75])
 def test_a_plan_that_does_not_know_yet_whom_it_reaches_says_for_whom_the_ledger_has_no_room(
-    finished, scene, capsys
+    finished, scene, capsys, cap
 ):
-    other = {"campaign": {"name": "other"}, "privacy": {"epsilon": 0.5, "lifetime_epsilon": 2.0}}
+    """Under the cap that holds already, and under a smaller one that it states first."""
+    other = {"campaign": {"name": "other"}, "privacy": {"epsilon": 0.5, "lifetime_epsilon": cap}}
     config = configured(finished, **CAPPED | other)
     show_plan(config, scene / "campaign", as_json=False)
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "refused if it reaches somebody who has spent more than epsilon 1.5, as the lifetime cap is 2" in said
+        f"refused if it reaches somebody who has spent more than epsilon {cap - 0.5:g}, as the lifetime cap is {cap:g}"
+        in said
     )
     assert refused(lambda: Chain(Store(scene / "campaign"), config).page)[0] == 4
 

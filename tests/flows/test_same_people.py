@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides, rides_config
+from first_fast import first_fast
 
 from flows.run_plan.look import plan_of
 from ldptree.errors import BudgetError, DataError, ProtocolMismatch
@@ -22,11 +23,6 @@ N = 120
 BY_ROW = {"drop": ["person"]}
 BY_PERSON = {"holder": "person", "drop": []}
 RELEASE = {"simulation": {"noise_seed": None}, "evaluate": False, "model": {"depth": 1}}
-
-
-def first_fast(*values):
-    """Parameters of which the fast suite takes the first."""
-    return [values[0], *(pytest.param(one, marks=pytest.mark.slow) for one in values[1:])]
 
 
 def run(store, *paths, epsilon=2.0, cap=None, **changes):
@@ -194,7 +190,7 @@ def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, pa
 
 @pytest.mark.parametrize("begun", first_fast(True, False))
 @pytest.mark.parametrize("theirs", [["b.csv"], ["b.csv", "a.csv"], ["b.csv", "c.csv"]])
-@pytest.mark.parametrize("dataset", [BY_ROW, BY_PERSON], ids=["row", "person"])
+@pytest.mark.parametrize("dataset", first_fast(BY_PERSON, BY_ROW), ids=["person", "row"])
 def test_two_runs_of_a_campaign_at_once_with_files_of_their_own_ask_nobody_twice(
     store, path, tmp_path, dataset, theirs, begun
 ):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from first_fast import first_fast
 
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
@@ -113,8 +114,13 @@ def test_a_forest_of_public_rows_is_fitted_once_a_split(name, monkeypatch):
     assert len(fitted) == len(simulated._learners)
 
 
-def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_they_cannot():
-    simulated = forecaster("correction", size=0.4, n=2000, by_coins=True)
+@pytest.fixture(scope="module")
+def simulated():
+    """Of a large error."""
+    return forecaster("correction", size=0.4, n=2000, by_coins=True)
+
+
+def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_they_cannot(simulated):
     blunt, _, _, sharp = simulated.forecast([100, 100_000], [0.25, 4.0])
     assert sharp.is_worth_it
     assert not blunt.is_worth_it
@@ -122,15 +128,16 @@ def test_reports_are_worth_it_where_they_can_find_the_difference_and_not_where_t
     assert sharp.gain["planted"].mean > 0.02 > abs(sharp.gain["alike"].mean)
 
 
-def test_a_gain_is_not_worth_it_where_the_reports_would_not_find_the_error_or_gain_a_trifle(monkeypatch):
-    simulated = forecaster("correction", size=0.4, n=2000, by_coins=True)
+def test_a_gain_is_not_worth_it_where_the_reports_would_not_find_the_error_or_gain_a_trifle(
+    simulated, monkeypatch
+):
     (found,) = simulated.forecast([100_000], [4.0])
     assert found.is_worth_it
     monkeypatch.setattr(forecast, "LEAST_GAIN", found.gain["planted"].mean + 0.001)
     (found,) = simulated.forecast([100_000], [4.0])
     assert not found.is_worth_it
     monkeypatch.undo()
-    simulated.difference = Difference(size=found.smallest.error / 2, share=0.5)
+    monkeypatch.setattr(simulated, "difference", Difference(size=found.smallest.error / 2, share=0.5))
     (found,) = simulated.forecast([100_000], [4.0])
     assert not found.is_worth_it
 
@@ -249,7 +256,7 @@ def test_a_label_that_is_drawn_is_that_of_another_row_and_as_likely_as_the_featu
         assert not np.any(drawn[is_own] == rows.labels[is_own, None])
 
 
-@pytest.mark.parametrize(("label", "near"), [("number", 0.004), ("class", 0.01)])
+@pytest.mark.parametrize(("label", "near"), first_fast(("class", 0.01), ("number", 0.004)))
 def test_many_people_played_by_few_public_rows_gain_what_a_population_gains(label, near):
     """Where private people are like public ones, and the labels of 160 rows would seem to be a population to learn from."""
     law = public_rows(label, 20_000, 99)

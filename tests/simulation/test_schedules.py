@@ -18,7 +18,7 @@ from storage.objects import folder, lasting
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
-SEEDS = 200
+SEEDS = 100
 PARTS = 2
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from first_fast import first_fast
 
 from ldptree.errors import DataError
 from storage.raw import raw_files
@@ -90,12 +91,13 @@ def test_what_is_packed_is_not_cut(tmp_path):
     assert cut(raw_files.inspect(tmp_path / "rows.csv.gz"), 5) == []
 
 
-def test_whatever_a_text_holds_pieces_have_its_rows_or_its_fault(tmp_path):
+@pytest.mark.parametrize("n_texts", first_fast(20, 60))
+def test_whatever_a_text_holds_pieces_have_its_rows_or_its_fault(tmp_path, n_texts):
     """Texts drawn at random, most of them no table."""
     rng, n_cut = np.random.default_rng(5), 0
     fields = ["1", "x", "", '"a"', '"a\nb"', '"a,b"', '"a""b"', '"\n"', '""', 'c"', '"d"e', "\r", '"']
     weights = np.array([20, 20, 8, 8, 8, 8, 8, 8, 8, 0.2, 0.2, 0.2, 0.2])
-    for number in range(60):
+    for number in range(n_texts):
         drawn = rng.choice(fields, (6, 2), p=weights / weights.sum())
         lines = [",".join(row) for row in drawn]
         if number % 5 == 0:
@@ -107,7 +109,7 @@ def test_whatever_a_text_holds_pieces_have_its_rows_or_its_fault(tmp_path):
         n_cut += 1
         opened = [piece.open(file) for piece in pieces]
         assert rows_or_fault(opened) == rows_or_fault([file])
-    assert n_cut > 30
+    assert n_cut > n_texts / 2
 
 
 def test_pieces_of_a_parquet_are_its_row_groups(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from chain import Chain, rides, rides_config, scores_of
+from first_fast import first_fast
 from test_digests import RUNS
 
 from flows.execute import Plainly
@@ -94,10 +95,7 @@ def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *("lpct", "lpdt", "correction, classes, tree"),
-        pytest.param("correction, a number, blend", marks=pytest.mark.slow),
-    ],
+    first_fast("correction, classes, tree", "lpct", "lpdt", "correction, a number, blend"),
 )
 def test_what_several_look_at_is_scored_as_what_one_looks_at(tmp_path, monkeypatch, name):
     monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 300)

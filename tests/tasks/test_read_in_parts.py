@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides, rides_config
+from first_fast import first_fast
 
 from flows.execute import Plainly
 from ldptree.errors import DataError
@@ -27,9 +29,11 @@ CASES = {
     "holders who are named": {"holder": "person", "drop": []},
     "some are not asked": {"where": "miles < 9"},
 }
+FAST = {*product(["csv"], CASES), ("parquet", "files of their own")}
+READ = first_fast(*product(["csv", "parquet"], CASES), fast=FAST)
 
 
-@pytest.fixture(params=["csv", "parquet"])
+@pytest.fixture
 def files(request, tmp_path):
     """Files of rides, in the second of which a value is none and a line is torn where they are CSV; and one of public rows."""
     paths = [rides(tmp_path / f"rides-{number}.csv", ROWS, number) for number in range(N_FILES)]
@@ -57,7 +61,7 @@ def reading(work, files, monkeypatch, part_bytes, **dataset):
     return Chain(store, rides_config(*files, dataset=dataset), execute=Plainly(store))
 
 
-@pytest.fixture(params=["csv", "parquet"])
+@pytest.fixture
 def large(request, tmp_path):
     """One file of rides, with lines in some of its fields where it is a CSV; and one of public rows."""
     notes = [f'"{n}, said\n""{n}""\n"' if n % 7 == 0 else f"n{n % 9}" for n in range(ROWS)]
@@ -72,7 +76,7 @@ def large(request, tmp_path):
     return path.with_suffix(f".{request.param}")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("large", "case"), READ, indirect=["large"])
 def test_a_large_file_read_in_pieces_has_its_rows_and_its_people(tmp_path, large, monkeypatch, case):
     """Wherever pieces are read the same is written; and who is asked, in which shard, is as of the file in one piece."""
     changes = {
@@ -139,7 +143,7 @@ def test_a_fault_in_a_piece_is_told_as_of_the_file(tmp_path, monkeypatch, fault)
     assert not list((tmp_path / "cut" / "holders" / "ingest").glob("*.json"))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("files", "case"), READ, indirect=["files"])
 def test_what_several_read_is_what_one_reads(tmp_path, files, monkeypatch, case):
     changes = {
         key: value.format(room=tmp_path, suffix=files[0].suffix) if isinstance(value, str) else value

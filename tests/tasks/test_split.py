@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chain import Chain, inputs_of, rides, rides_config
+from first_fast import first_fast
 
 from flows.execute import Plainly
 from ldptree.errors import DataError
@@ -235,9 +236,14 @@ CUTS = {
         "simulation": {"noise_seed": None},
     },
 }
+CUT_FAST = {
+    "each row, seeded",
+    "who is named, in an order of their own",
+    "a campaign that asked a file before",
+}
 
 
-@pytest.mark.parametrize("case", CUTS)
+@pytest.mark.parametrize("case", first_fast(*CUTS, fast=CUT_FAST))
 def test_what_several_cut_is_what_one_cuts(tmp_path, monkeypatch, small_shards, case):
     """Of a large file in pieces, one that is a copy of it, and a small one; with a campaign after another file was asked."""
     monkeypatch.setattr("tasks.data.source.PART_BYTES", 4000)
