@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -35,7 +36,7 @@ from storage import frames
 from storage.objects.addresses import refuse_bucket
 from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
-from tasks.data.source import check_named
+from tasks.data.source import check_named, say_changed
 from tasks.page.data import Run as Facts
 from tasks.page.privacy import say_protection
 from tasks.page.render import summarize
@@ -162,6 +163,8 @@ def _run(config: RunConfig, store: Store) -> Run:
     if config.store.address is not None:
         raise ConfigError("store: `ldptree.run` works in a folder. Leave it out, or give `ldptree run`.")
     check_named(config.dataset)
+    for sentence in say_changed(config.dataset):
+        warnings.warn(sentence, stacklevel=4)
     timeline = Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         pipeline = Pipeline(

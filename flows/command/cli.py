@@ -135,12 +135,7 @@ def run(
         *(f"{key}={value}" for key, value in options.items() if value is not None),
     ]
     settings = load(config, [*assignments, *([] if workers is None else [f"run.workers={workers}"])])
-    # Before a server is started: what is wrong with the names and rules that a run was given.
-    from tasks.data.source import check_named, say_changed
-
-    check_named(settings.dataset)
-    for sentence in say_changed(settings.dataset):
-        typer.echo(sentence, err=True)
+    _look_at_named(settings)
     if plan:
         from flows.run_plan.show import show_plan
 
@@ -206,9 +201,7 @@ def plan(
 
     options = Options(holders=holders, epsilon=epsilon, accuracy=accuracy, mse=mse, detect=detect)
     settings = load(config, assignments)
-    from tasks.data.source import check_named
-
-    check_named(settings.dataset)
+    _look_at_named(settings)
     plan_and_print(settings, _place(settings, work), options, as_json=as_json, out=out)
 
 
@@ -517,6 +510,15 @@ def _command(config: str, assignments: list[str] | None, work: Path) -> str:
         # Elsewhere nobody is known to have answered.
         words += ["--work", bucket_address(work) or str(work)]
     return shlex.join(words)
+
+
+def _look_at_named(settings: RunConfig) -> None:
+    """Before a server is started: what is wrong with the names and rules that were given, and which file was changed."""
+    from tasks.data.source import check_named, say_changed
+
+    check_named(settings.dataset)
+    for sentence in say_changed(settings.dataset):
+        typer.echo(sentence, err=True)
 
 
 def _place(settings: RunConfig, work: Path) -> Path:

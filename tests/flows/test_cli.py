@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from chain import rides
 
 import flows.command.running
+import ldptree
 from flows.command.main import main
 from ldptree.errors import (
     ArtifactCorrupt,
@@ -304,7 +306,7 @@ def test_columns_that_are_left_out_are_told_the_first_of_many_by_name():
     ]
 
 
-def test_a_run_and_its_plan_warn_of_a_copy_that_is_older_than_its_file_until_it_is_written_anew(
+def test_whatever_reads_a_copy_that_is_older_than_its_file_warns_until_it_is_written_anew(
     typed, runs, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -319,9 +321,15 @@ def test_a_run_and_its_plan_warn_of_a_copy_that_is_older_than_its_file_until_it_
     data.write_bytes(rows.encode("cp1252") + b"open,9.5,no\n")
     later = (tmp_path / "gym.tidy.csv").stat().st_mtime + 60
     os.utime(data, (later, later))
+    changed = "gym.csv was changed after gym.tidy.csv was written"
     for words in commands:
         code, _, said = typed(*words)
-        assert (code, said.count("gym.csv was changed after gym.tidy.csv was written")) == (0, 1)
+        assert (code, said.count(changed)) == (0, 1)
+    assert changed in typed("plan", "gym.toml", "--mse", "2")[2]  # refused after it
+    monkeypatch.setattr("flows.in_python.Pipeline", mock.Mock(side_effect=LdptreeError("enough")))
+    with pytest.warns(UserWarning, match=changed) as told, pytest.raises(LdptreeError, match="enough"):
+        ldptree.run("gym.toml")
+    assert told[0].filename == __file__
     os.utime(data, (later - 90, later - 90))
     before = (tmp_path / "gym.toml").read_text()
     assert typed(*shlex.split(said.split("`")[1])[1:])[0] == 0

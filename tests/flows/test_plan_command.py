@@ -161,6 +161,7 @@ def test_it_tells_of_the_epsilon_that_is_configured_first(typed):
     assert [one["epsilon"] for one in grid] == [0.5, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_an_error_that_no_model_can_make_is_never_found(typed):
     """The share of a class is about a half: it cannot be off by all that few, very noisy reports would miss."""
     _, out, _ = typed("--holders", "20", "--epsilon", "0.25")
@@ -178,6 +179,7 @@ def test_of_a_number_it_says_by_how_much_the_error_falls(typed):
     assert "Gain" not in out
 
 
+@pytest.mark.slow
 def test_no_figure_of_the_grid_is_cut_off(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = typed("--holders", "500,5_000", "--epsilon", "2")

@@ -119,6 +119,7 @@ def mse(base, X, y, fresh):
     return np.mean((fresh[1] - fit_public(base, X, y).answers(fresh[0])[:, 0]) ** 2)
 
 
+@pytest.mark.slow
 def test_a_line_is_followed_where_a_forest_has_steps_and_steps_are_not_worse():
     """Noise .09. Beyond a line a tenth less error than the forest's; where all is steps at most a tenth more."""
     for line, step, most in ((3.0, 1.0, 0.9), (0.0, 2.0, 1.1)):

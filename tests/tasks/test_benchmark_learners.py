@@ -44,6 +44,7 @@ def test_a_corrected_truth_is_the_law_itself():
         LEARNERS["correction_of_truth"].answer(Trial(replace(rows, expected=None), 8.0, 0, {}))
 
 
+@pytest.mark.slow
 def test_a_correction_is_that_of_its_estimator_and_its_public_model_is_fitted_once(monkeypatch):
     from ldptree.estimators import CorrectionClassifier
     from tasks.benchmark.learners import correction
