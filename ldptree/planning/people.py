@@ -70,7 +70,7 @@ class Split:
     @classmethod
     def apart(cls, rows: KnownRows, law: LabelLaw, generator: np.random.Generator) -> Split:
         """People from one side of a threshold on one feature; the model is fitted on the other side alone."""
-        is_apart = draw_region(rows.encoding.encode(rows.raw), generator.uniform(*APART_SHARES), generator)
+        is_apart = _draw_side(rows.encoding.encode(rows.raw), generator.uniform(*APART_SHARES), generator)
         held = np.flatnonzero(is_apart)
         return cls._of(rows, law, generator, np.flatnonzero(~is_apart), held, held)
 
@@ -135,7 +135,20 @@ def differ(
 
 
 def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:
-    """bool [n]: one side of a threshold on one encoded feature, with about `share` of the rows; any of them where none fits."""
+    """bool [n]: that share of the rows, those beyond a threshold on one encoded feature; of rows with an equal value there, as of
+    a category, those beyond a threshold on a mix of all features.
+    """
+    x, mix = X[:, generator.integers(X.shape[1])], X @ generator.normal(size=X.shape[1])
+    order = np.lexsort((mix, x if generator.random() < 0.5 else -x))
+    is_in = np.zeros(len(X), bool)
+    is_in[order[: round(share * len(X))]] = True
+    return is_in
+
+
+def _draw_side(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:
+    """bool [n]: one side of a threshold on one encoded feature, with half of that share of the rows to twice as many; any of them
+    where none fits.
+    """
     for _ in range(TRIES):
         x = X[:, generator.integers(X.shape[1])]
         is_in = x >= np.quantile(x, 1 - share) if generator.random() < 0.5 else x <= np.quantile(x, share)

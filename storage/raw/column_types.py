@@ -146,7 +146,7 @@ def _types_after_findings(
             if known[column] != "integer" and is_text:
                 known[column] = "integer" if known[column] == "number" and finding.is_whole else "text"
             if column in features:
-                left_out[column] = "used as dataset.derive reads it"
+                left_out[column] = "only what dataset.derive makes of it is used"
         elif finding.readings:
             to_read.append(finding)
         elif column in features and column not in used.protected:

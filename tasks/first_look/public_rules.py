@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 CHOSEN_OF = (2, 20)
 """Different values of a column that may tell who is public."""
 _CONSENT = re.compile(
-    r"consent|opt[ _-]?in(?![a-z])|agree|public|open|volunteer|permission|share[sd]?$"
-    r"|einwillig|zustimm|einverst|öffentlich|publi[sc]|accord|consens|toestem|akkoord|samty[ck]k",
+    r"consent|opt[ _-]?in(?![a-z])|(?<![a-z])agreed?(?![a-z])|volunteer|permission"
+    r"|^(?:is[ _-]?)?(?:public|publique|p[úu]blico|pubblico|öffentlich|open|shared?)(?:[ _-]?(?:use|data|ok|record|row))?$"
+    r"|publish(?!e)|einwillig|zustimm|einverst|accord|consens|toestem|akkoord|samty[ck]k",
     re.IGNORECASE,
 )
 _GROUP = re.compile(
@@ -68,7 +69,7 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
         if _CONSENT.search(column.name) and (yes := [v for v in values if YES.fullmatch(v)]):
             share = shares[values.index(yes[0])]
             rule = _equal(column, yes[0], is_folded=is_folded)
-            why = f"{share:.0%} of the rows say so"
+            why = f"{share:.0%} of the rows say so, and are read in the clear: did they agree to that?"
             found.append((0, PublicProposal(rule=rule, why=why, is_consent=0.005 < share < 0.95)))
         elif values and _GROUP.search(column.name):
             place = min(range(len(shares)), key=lambda i: abs(shares[i] - 0.1))

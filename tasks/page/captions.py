@@ -67,7 +67,7 @@ SAYS = {
     "chance of {chance}.",
     "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
     "hidden all": "The noise could hide any difference in “{output}”.",
-    "chance": "Noise alone would make the reports differ so much with a chance of {chance}.",
+    "chance": "By noise alone reports would differ from the public model as much as these, or more, in {chance} of collections.",
     "clear kinds": "A correction is clear in {clear} of {cells}.",
     "no clear kind": "In none of {cells} is a correction clear.",
     "shared": "The reports do not tell kinds of {noun} apart: the correction is the same everywhere.",

@@ -57,7 +57,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
     wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
     figure = "mean squared error" if plan.is_number else "share right"
-    gain = "Error falls by" if plan.is_number else "Gain"
+    gain = "Error falls by, if wrong" if plan.is_number else "Gain, if wrong"
     gains = "lower the error by" if plan.is_number else "gain"
     least = _percent(LEAST_PART) if plan.is_number else _size(plan, LEAST_GAIN)
     lead = [
@@ -110,7 +110,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
             f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {gains} {least} or more, surely more than nothing, "
-            "and find the error. Neither falls with more people or a larger epsilon: chance that says so is evened out.",
+            "and find the error. None gets worse with more people or a larger epsilon: chance that says so is evened out.",
             *_say_interpolation(plan),
         ),
     )
@@ -176,15 +176,19 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, 
             f"{', as configured,' if is_own else ''} would then {gains} {_gain(plan, first.gain['planted'].mean)}."
         )
     where = f"epsilon {first.epsilon:g}, as configured" if is_own else "these sizes"
+    is_blind = first.smallest is not None and first.smallest.error > plan.difference.size
     if first.is_enough:
+        lack = "too few to find the error" if is_blind else "too noisy to count on the gain"
+        why = f"reports would not surely help, even where the public model is {wrong}: {lack}."
+    elif is_blind:
         why = (
-            f"reports would not surely help, even where the public model is {wrong}: too few to find the error, or too noisy to "
-            "count on the gain."
+            f"reports are too few or too noisy. Where the public model is {wrong}, they would {gains} "
+            f"{_gain(plan, first.gain['planted'].mean)}, and find {_found(plan, first)}."
         )
     else:
         why = (
             f"the public model is as good, even where it is {wrong}, unless you expect it to be wrong by more"
-            f"{_say_found(plan, first)}."
+            f"{'' if first.smallest is None else f' (reports would find {_found(plan, first)})'}."
         )
     instead = (
         f" Where it is wrong by {_size(plan, plan.difference.size)}, {best.holders:,} people at epsilon {best.epsilon:g} would "
@@ -211,13 +215,11 @@ def _say_one_answer(plan: CollectionPlan) -> str:
     return f"One answer for everybody, {reaches} public rows{doubt}."
 
 
-def _say_found(plan: CollectionPlan, first: Forecast) -> str:
+def _found(plan: CollectionPlan, first: Forecast) -> str:
     """Which errors of the public model reports would find, where that is known."""
-    if first.smallest is None:
-        return ""
+    assert first.smallest is not None
     least = _error(plan, first.smallest.error)
-    found = "none" if least == "none" else f"errors from {least} on"
-    return f" (reports would find {found})"
+    return "none" if least == "none" else f"errors from {least} on"
 
 
 def _say_beyond(plan: CollectionPlan, first: Forecast, gains: str) -> str:

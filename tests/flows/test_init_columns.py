@@ -201,6 +201,17 @@ def test_consent_is_found_by_its_name_in_other_languages(tmp_path, capsys, name)
     assert load(out).dataset.public.endswith("= 'ja'")
 
 
+@pytest.mark.parametrize("name", ["public transport", "disagree", "open_accounts", "publisher"])
+def test_a_name_in_which_a_word_of_consent_stands_for_something_else_is_no_consent(tmp_path, capsys, name):
+    out, _ = first_look(tmp_path, capsys, **{name: RNG.choice(["yes", "no"], N)})
+    assert load(out).dataset.public == "random 0.25"
+
+
+def test_of_rows_that_consented_it_is_asked_to_what(tmp_path, capsys):
+    first_look(tmp_path, capsys, consent=RNG.choice(["yes", "no"], N))
+    assert "read in the clear: did they agree to that?" in (tmp_path / "rows.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("unknown", "is_folded"),
     [

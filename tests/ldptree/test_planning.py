@@ -210,8 +210,19 @@ def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
     planted = differ(rows, Difference(size=0.2, share=0.5), np.random.default_rng(4))
     assert np.mean(planted.labels != rows.labels) == pytest.approx(0.1, abs=0.03)
     assert differ(rows, None, np.random.default_rng(4)) is rows
-    region = draw_region(ENCODING.encode(rows.raw), 0.25, np.random.default_rng(1))
-    assert 0.125 <= region.mean() <= 0.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_difference_is_planted_in_the_stated_share_of_the_people_also_where_columns_are_categories(seed):
+    codes = np.random.default_rng(0).choice(5, 4000, p=[0.5, 0.2, 0.2, 0.05, 0.05])
+    X = np.eye(5, dtype=np.float32)[codes]
+    X = np.column_stack([X, np.random.default_rng(1).random(4000).astype(np.float32)])
+    region = draw_region(X, 0.25, np.random.default_rng(seed))
+    assert region.mean() == 0.25
+    twice = draw_region(np.repeat(X, 3, axis=0), 0.25, np.random.default_rng(seed))
+    assert (
+        np.mean(twice.reshape(-1, 3) == region[:, None]) > 0.999
+    )  # the same rows, however often they are there
 
 
 @pytest.mark.parametrize("size", [None, 0.2])

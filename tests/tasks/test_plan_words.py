@@ -99,16 +99,23 @@ def test_one_answer_is_scored_on_public_labels() -> None:
 @pytest.mark.parametrize(
     ("smallest", "told"),
     [
-        (Findable(error=0.278, difference=None), " (reports would find errors from 27.8 points on)."),
-        (Findable(error=0.7, difference=None), " (reports would find none)."),
-        (None, "."),
+        (
+            Findable(error=0.08, difference=None),
+            ", unless you expect it to be wrong by more (reports would find errors from 8.0 points on).",
+        ),
+        (
+            Findable(error=0.278, difference=None),
+            ", they would gain 0.0 points, and find errors from 27.8 points on.",
+        ),
+        (Findable(error=0.7, difference=None), ", they would gain 0.0 points, and find none."),
+        (None, ", unless you expect it to be wrong by more."),
     ],
 )
 def test_advice_against_collecting_does_not_cover_larger_errors(smallest: Findable | None, told: str) -> None:
     said = verdict(replace(forecast(1.0, 0.0, 0.0), smallest=smallest))
-    assert (
-        f"wrong by 10.0 points for half of the people, unless you expect it to be wrong by more{told}" in said
-    )
+    assert f"wrong by 10.0 points for half of the people{told}" in said
+    # The public model is not praised where the reports are blind.
+    assert ("reports are too few or too noisy" in said) == ("they would gain" in told)
 
 
 @pytest.mark.parametrize(("apart", "is_told"), [(0.001, False), (0.05, True)])

@@ -103,7 +103,9 @@ def test_what_must_be_read_first_is_refused_at_once_and_the_pasted_lines_work(in
     found, public, private = ingest(UGLY | {"hour": hours()}, derive=pasted(refusal))
     assert not {column.name for column in found.columns} & set(UGLY)
     assert set(found.columns_left_out) == set(UGLY)
-    assert all(why == "used as dataset.derive reads it" for why in found.columns_left_out.values())
+    assert all(
+        why == "only what dataset.derive makes of it is used" for why in found.columns_left_out.values()
+    )
     for row in public + private:
         i, moment = row["_row"], MOMENTS[row["_row"]]
         assert row["Fare_number"] == pytest.approx(i * 41.5)
