@@ -47,6 +47,13 @@ FILE_SUFFIXES = (
 TIDY_COPY = ".tidy.csv"
 """Ends the name of the copy that is written of a file which no run can read as it stands."""
 
+
+def name_tidy_copy(name: str) -> str:
+    """What the copy of a file of this name is called."""
+    ending = max((one for one in FILE_SUFFIXES if name.lower().endswith(one)), key=len, default="")
+    return f"{name[: len(name) - len(ending)]}{TIDY_COPY}"
+
+
 _RANDOM = re.compile(r"random\s+(\S+)", re.IGNORECASE)
 _FIRST = re.compile(r"first\s+(\S+)", re.IGNORECASE)
 

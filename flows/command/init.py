@@ -16,7 +16,7 @@ import typer
 
 from ldptree.errors import ConfigError
 from schemas.config import load
-from schemas.dataset import TIDY_COPY, parse_public_rule
+from schemas.dataset import name_tidy_copy, parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
 from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
@@ -120,7 +120,7 @@ def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
             f"{data.name}: has {why}, which a run cannot read, and is too large to be written anew here. Write it as UTF-8 with "
             "commas between its fields, one header, and nothing but rows below it."
         )
-    to = folder / f"{data.name.partition('.')[0]}{TIDY_COPY}"
+    to = folder / name_tidy_copy(data.name)
     if to.exists() and not force and not _is_copy(to, sample):
         raise ConfigError(
             f"{to}: is there already, and a copy of {data.name} ({why}) would be written there. Use --force."

@@ -467,6 +467,20 @@ def test_versions_are_no_numbers(tmp_path, capsys):
     assert load(out).dataset.types == {"part": "text", "firmware": "text"}
 
 
+def test_codes_of_a_survey_far_from_its_scale_are_missing(tmp_path, capsys):
+    trust = [98 if i % 9 == 0 else 99 if i % 11 == 0 else 1 + i % 7 for i in range(N)]
+    days = [-9 if i % 9 == 0 else -8 if i % 11 == 0 else i % 8 for i in range(N)]
+    old, cold = [20 + i % 80 for i in range(N)], [i % 30 - 9 for i in range(N)]
+    out, said = first_look(tmp_path, capsys, trust=trust, days=days, old=old, cold=cold)
+    notes = {name: one["note"] for name, one in said["columns"].items()}
+    assert notes["trust"] == "numbers, of which 98 (11%) and 99 (8%) seem to mean missing"
+    assert notes["days"] == "numbers, of which -9 (11%) and -8 (8%) seem to mean missing"
+    assert notes["old"] == notes["cold"] == ""
+    found = derived(tmp_path, out, ["trust_number", "days_number"])
+    assert found["trust_number"].to_list() == [None if value > 7 else value for value in trust]
+    assert found["days_number"].to_list() == [None if value < 0 else value for value in days]
+
+
 def test_two_numbers_that_mean_missing_are_both_read_so(tmp_path, capsys):
     age = [-1 if i % 9 == 0 else 999 if i % 11 == 0 else 18 + i % 60 for i in range(N)]
     low, below = [-1 if i % 9 == 0 else i % 60 for i in range(N)], [i % 60 - 2 for i in range(N)]

@@ -13,7 +13,7 @@ from chain import Chain, rides, rides_config
 from ldptree.errors import ConfigError, DataError
 from ldptree.simulate import trips
 from schemas.config import load
-from schemas.dataset import DatasetSpec
+from schemas.dataset import DatasetSpec, name_tidy_copy
 from storage.store import Store
 from tasks.data.source import (
     check_named,
@@ -166,6 +166,24 @@ def test_utf_8_with_or_without_a_mark_is_read(tmp_path):
         # The first block of bytes may end within a letter.
         path.write_bytes(mark + b"a,b\n" + "\u00e9,2\n".encode() * (1 << 20))
         check_named(DatasetSpec(name="t", target="b", path=(str(path),), public="first 5"))
+
+
+@pytest.mark.parametrize(
+    ("name", "copy"),
+    [
+        ("gym.csv", "gym"),
+        ("gym.2024.CSV.gz", "gym.2024"),
+        ("sales.2024.xlsx", "sales.2024"),
+        ("gym.json", "gym.json"),
+    ],
+)
+def test_a_copy_is_named_so_that_its_file_is_found_again(tmp_path, name, copy):
+    assert name_tidy_copy(name) == f"{copy}.tidy.csv"
+    for path, time in ((tmp_path / name_tidy_copy(name), 1_000_000), (tmp_path / name, 1_000_009)):
+        path.write_text("a,b\n1,2\n")
+        os.utime(path, (time, time))
+    spec = DatasetSpec(name="t", target="b", path=(str(tmp_path / name_tidy_copy(name)),), public="a > 1")
+    assert len(say_changed(spec)) == (name != "gym.json")
 
 
 @pytest.mark.parametrize(

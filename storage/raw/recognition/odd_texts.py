@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from storage.raw.recognition.findings import (
     FEW,
@@ -24,6 +25,10 @@ from storage.sql import literal
 
 _COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
 _NINES = re.compile(r"-9{2,6}|9{3,6}")
+_RESERVED = ((97.0, 98.0, 99.0), (-9.0, -8.0, -7.0))
+"""What surveys write for "do not know", "refused" and "not asked"."""
+SHORTEST_SCALE = 3
+"""So many other numbers there are, at least, where such a code is told."""
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
@@ -102,23 +107,35 @@ def recognise_versions(sample: ColumnSample) -> Finding | None:
 
 
 def recognise_missing(sample: ColumnSample) -> Finding | None:
-    """That one number, or one at each end, stands for "missing", as -999 does and -1 where all others are 0 or more."""
+    """That numbers at an end stand for "missing", as -999 does, -1 where all others are 0 or more, and 98 and 99 above 1 to 7."""
     if not (sample.is_number and sample.spread):
         return None
     counts = Counter(map(float, sample.spread))
-    found: list[float] = []
-    for value in (min(counts), max(counts)):
+    found = [value for codes in _RESERVED for value in _reserved(counts, codes)]
+    for value in sorted({min(counts), max(counts)} - {*found}):
         others = [number for number in counts if number not in (value, *found)]
         if counts[value] >= FEW and len(others) >= FEW and _stands_apart(value, min(others), max(others)):
             found.append(value)
     if not found:
         return None
-    listed = " and ".join(f"{value:g} ({counts[value] / len(sample.spread):.0%})" for value in found)
+    *before, last = (f"{value:g} ({counts[value] / len(sample.spread):.0%})" for value in sorted(found))
+    listed = f"{', '.join(before)} and {last}" if before else last
     sentence = f"numbers, of which {listed} {'seem' if len(found) > 1 else 'seems'} to mean missing"
     number = f"CAST({sql_name(sample.column)} AS DOUBLE)"
     for value in found:
         number = f"nullif({number}, {value:g})"
     return _found(sample, sentence, "number", number)
+
+
+def _reserved(counts: Counter[float], codes: Sequence[float]) -> list[float]:
+    """Those of the codes that are there, where no other number is near them."""
+    there = [code for code in codes if counts[code] >= FEW]
+    others = [number for number in counts if number not in codes]
+    if not there or len(others) < SHORTEST_SCALE:
+        return []
+    low, high = min(others), max(others)
+    is_apart = low >= 0.0 if codes[0] < 0.0 else codes[0] - high > high - low
+    return there if is_apart else []
 
 
 def _stands_apart(value: float, low: float, high: float) -> bool:
@@ -137,7 +154,9 @@ def recognise(sample: ColumnSample) -> Finding | None:
         return _numbers_and_words(sample)
     texts = {*sample.head, *sample.spread}
     if sample.n_distinct <= LEVELS_LISTED and len({text.lower() for text in texts}) < len(texts):
-        return _found(sample, "texts that differ in capital letters alone", "lower", f"lower(trim({name}))")
+        return _found(
+            sample, "texts, of which some differ in capital letters alone", "lower", f"lower(trim({name}))"
+        )
     return None
 
 
