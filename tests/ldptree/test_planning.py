@@ -326,7 +326,7 @@ def test_an_interval_of_m_figures_holds_another_one_with_its_stated_probability(
 
 @pytest.mark.slow
 def test_gains_verdicts_and_errors_that_are_found_never_turn_back():
-    simulated = forecaster("correction", size=0.3, n=1000, by_coins=True)
+    simulated = forecaster("correction", size=0.3, n=600, by_coins=True)
     sizes, epsilons = [500, 4_000, 32_000], [0.5, 2.0, 4.0]
     shape = len(epsilons), len(sizes)
     found = simulated.forecast(sizes, epsilons)
