@@ -216,6 +216,7 @@ def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
         run = Pipeline(store=store, config=config, execute=look)
         _ = run.named
         ledger = account_of(store, config).read()  # a run is refused where it is not what was written
+        ledger.hold_to(config.privacy.lifetime_epsilon)  # as the run will
         look.spent = spent_now(ledger)
     if config.dataset.path:
         source.locate(config.dataset.path)

@@ -21,16 +21,13 @@ def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
     )
 
 
-def _may_be_refused(config: RunConfig, epsilon: float, spent: Spent | None) -> str:
+def _may_be_refused(epsilon: float, spent: Spent | None) -> str:
     """The remark where the ledger may have no room for it, which depends on whom the run reaches; else ""."""
-    if spent is None:
-        return ""
-    caps = [cap for cap in (config.privacy.lifetime_epsilon, spent.cap) if cap is not None]
-    if not caps or spent.largest + epsilon <= min(caps):
+    if spent is None or spent.cap is None or spent.largest + epsilon <= spent.cap:
         return ""
     return (
-        f"; refused if it reaches somebody who has spent more than epsilon {max(min(caps) - epsilon, 0.0):g}, as the lifetime "
-        f"cap is {min(caps):g} and somebody has spent {spent.largest:g}"
+        f"; refused if it reaches somebody who has spent more than epsilon {max(spent.cap - epsilon, 0.0):g}, as the lifetime "
+        f"cap is {spent.cap:g} and somebody has spent {spent.largest:g}"
     )
 
 
@@ -42,7 +39,7 @@ def spending_of(config: RunConfig, look: Look) -> tuple[float, str]:
     epsilon, sentence = of_run(config, lines)
     if epsilon and config.is_trial:
         return epsilon, A_TRIAL + sentence
-    return epsilon, sentence + _may_be_refused(config, epsilon, look.spent if epsilon else None)
+    return epsilon, sentence + _may_be_refused(epsilon, look.spent if epsilon else None)
 
 
 def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
