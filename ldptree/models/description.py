@@ -83,7 +83,11 @@ class Estimate:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the truth is, as far as it is known: `CLEAR` standard deviations to each side, and what is hidden."""
+        """Where the truth is, as far as it is known: as far to each side as `error`, else `CLEAR` standard deviations and what is
+        hidden there.
+        """
+        if self.error is not None:
+            return self.value - self.error, self.value + self.error
         reach = CLEAR * (self.sd or 0.0)
         return self.value - reach - self.below, self.value + reach + self.above
 

@@ -44,8 +44,11 @@ def needed(store: Store, keep: int) -> set[str]:
             found |= set(reports.names)
             asked = makers.get(reports.made_by.inputs.get("question", ""))
             found |= set(asked["question"].names) if asked else set()
+    ended = [f"runs/{run}/records.json" for run in newest_runs(store, keep)]
     todo = [
-        json.loads(objects.get(f"runs/{run}/records.json"))["records"] for run in newest_runs(store, keep)
+        json.loads(objects.get(name))["records"]
+        for name in ended
+        if objects.size(name) is not None  # one that was stopped refers to nothing
     ]
     wanted = [store.whole_record(name) for names in todo for name in names]
     while wanted:

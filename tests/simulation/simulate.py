@@ -162,12 +162,12 @@ def failure_of(plan: Plan, planted=None) -> BaseException | None:
 
 
 def shrink(plan: Plan, planted=None) -> Plan:
-    """A plan that fails too, with fewer faults and actors and less changing between them."""
-    is_smaller = True
+    """A plan that fails in the same way, with fewer faults and actors and less changing between them."""
+    kind, is_smaller = type(failure_of(plan, planted)), True
     while is_smaller:
         is_smaller = False
         for smaller in _smaller(plan):
-            if failure_of(smaller, planted) is not None:
+            if type(failure_of(smaller, planted)) is kind:
                 plan, is_smaller = smaller, True
                 break
     return plan

@@ -75,6 +75,23 @@ def test_numbers_are_written_with_the_decimals_their_spread_calls_for() -> None:
     assert units.Unit("share").value(0.6317) == "63.2\u202f%"
 
 
+@pytest.mark.parametrize("hidden", [0.0, 0.05, 0.5, 5.0])
+def test_an_estimate_is_drawn_where_its_figure_says_that_its_ends_are(hidden):
+    estimate = Estimate(value=0.4, sd=0.7, above=hidden)
+    low, high = estimate.ends
+    said = units.Unit("number", 2.0).estimate(estimate)
+    if "±" in said:
+        figure, reach = (float(part) for part in said.split(" ±\u00a0"))
+        expected = (figure - reach, figure + reach)
+    else:
+        expected = tuple(
+            float(part.replace("−", "-")) for part in said.partition(" (")[2].rstrip(")").split(" to ")
+        )
+    assert (low, high) == pytest.approx(expected, abs=0.006)
+    assert low <= 0.4 - 1.4
+    assert high >= 0.4 + 1.4 + hidden
+
+
 def test_large_figures_are_counted_in_millions_and_more_and_small_ones_are_whole():
     squared, label = units.Unit("number", 8.8e9), units.Unit("number", 27_000.0, "€")
     assert units.apart(8_829_184_456, 8_884_852_958, squared) == ("8.83\u00a0billion", "8.88\u00a0billion")
