@@ -307,10 +307,10 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
 
 
 def _ask(query: str, texts: Sequence[str]) -> list[tuple[Any, ...]]:
-    """What DuckDB answers about the texts, the column "value" of the table "given"."""
-    import pyarrow as pa
-
+    """What DuckDB answers about the texts, the column "value" of the table "given". Not a registered Arrow table: for that DuckDB
+    would import pandas.
+    """
     with scratch_cursor() as cursor:
-        cursor.register("given", pa.table({"value": pa.array(texts, pa.string())}))
-        answer: list[tuple[Any, ...]] = cursor.execute(query).fetchall()
+        given = "WITH given AS MATERIALIZED (SELECT unnest(?::VARCHAR[]) AS value)"
+        answer: list[tuple[Any, ...]] = cursor.execute(f"{given} {query}", [list(texts)]).fetchall()
     return answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from storage.raw.recognition.findings import (
     FEW,
@@ -195,15 +196,20 @@ def _are_thousands(bodies: Sequence[str]) -> bool:
 
 def _value(body: str, thousands: str, decimal: str) -> float | None:
     """The number that a convention makes of the text; None where it does not follow it."""
+    if _pattern(thousands, decimal).fullmatch(body) is None:
+        return None
+    plain = body.replace(thousands, "") if thousands else body
+    return float(plain.replace(decimal, "."))
+
+
+@cache
+def _pattern(thousands: str, decimal: str) -> re.Pattern[str]:
+    """What follows a convention."""
     mark, point = re.escape(thousands), re.escape(decimal)
     grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?|" if thousands else ""
     if thousands == ",":
         grouped += rf"[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}}(?:{point}[0-9]*)?|"  # lakh and crore
-    pattern = rf"(?:{grouped}[0-9]+(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?"
-    if re.fullmatch(pattern, body) is None:
-        return None
-    plain = body.replace(thousands, "") if thousands else body
-    return float(plain.replace(decimal, "."))
+    return re.compile(rf"(?:{grouped}[0-9]+(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: Sequence[_Number]) -> Reading:
@@ -275,7 +281,5 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
     extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
     described = " and ".join(extra)
     plain = [text for text in texts if text[0] not in "<>≤≥"] or texts
-    shown = max(
-        plain, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( "), -texts.index(text))
-    )
+    shown = max(plain, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( ")))
     return f"{what}{' with ' + described if described else ''}, as in {_folded(shown)!r}"
