@@ -65,7 +65,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         f"{WHERE[plan.likely]}.",
         _say_one_answer(plan),
         f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
-        f"{_say_likely_gain(plan, first)}. Where the model is {wrong}, they {gains} {_gain(plan, first.gain['planted'].mean)}.",
+        f"{_say_likely_gain(plan, first)}. Where the model is {wrong}, it has an expected {figure} of "
+        f"{_one(plan, first.public['planted'].mean)}, and they {gains} {_gain(plan, first.gain['planted'].mean)}.",
     ]
     if first.smallest is not None:
         lead.append(
