@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, rides
+from first_fast import first_fast
 
 import flows.command.running
 from flows.command.main import main
@@ -323,7 +324,7 @@ def test_what_a_run_may_not_use_is_told_before_anything_is_started(ok, closed, n
     assert not (work / "prefect").exists()
 
 
-@pytest.mark.parametrize("name", [pytest.param("holders", marks=pytest.mark.slow), "holders/secret"])
+@pytest.mark.parametrize("name", first_fast("holders/secret", "holders"))
 def test_what_its_owner_shut_in_the_holders_zone_is_opened_to_its_owner_alone(ok, closed, name):
     work = closed(name, 0)
     done = without_special_rights("run", ok / "run.toml", "--work", work, "--plan")

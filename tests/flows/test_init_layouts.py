@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from first_fast import first_fast
 from workbooks import workbook
 
 from flows.command.init import init
@@ -201,7 +202,7 @@ def late(folder, suffix):
     return path
 
 
-@pytest.mark.parametrize("suffix", ["csv", pytest.param("csv.gz", marks=pytest.mark.slow), "parquet"])
+@pytest.mark.parametrize("suffix", first_fast("csv", "csv.gz", "parquet", fast=("csv", "parquet")))
 def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, suffix):
     out = tmp_path / "late.toml"
     init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, ask=False, as_json=True)

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from chain import Chain, rides, rides_config
+from first_fast import first_fast
 
 from flows.budget import keep_answers
 from flows.campaign import Terms
@@ -231,7 +232,7 @@ class Killed(BaseException):
     """Nothing catches it."""
 
 
-@pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.slow) for at in range(2, 6)), 6])
+@pytest.mark.parametrize("at", first_fast(*range(1, 7), fast=(1, 6)))
 def test_a_run_that_is_killed_at_any_write_of_the_seal_is_resumed(weeks, work, monkeypatch, at):
     real, done = FolderObjects.put, []
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from first_fast import first_fast
 
 from ldptree.estimators import LPCTClassifier
 from ldptree.inference.public_trust import INFLATIONS, class_variance_inflation
@@ -68,13 +69,13 @@ def held(run, epsilon, public_share, **settings):
     )
 
 
-@pytest.mark.parametrize("epsilon", [0.5, pytest.param(2.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epsilon", first_fast(0.5, 2.0))
 def test_intervals_hold_what_they_claim_where_public_and_private_people_are_alike(epsilon):
     found = [held(run, epsilon, lambda x: 0.3 + 0.4 * x)[0] for run in range(8)]
     assert np.mean(found) > 0.9
 
 
-@pytest.mark.parametrize("partition", ["cart", pytest.param("max-edge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partition", first_fast("cart", "max-edge"))
 def test_where_reports_cannot_tell_whether_people_differ_intervals_leave_it_open(partition):
     """The public rows say the contrary of the truth, and eps .5 does not show it: few are decided for."""
     found = np.array([held(run, 0.5, lambda x: 0.7 - 0.4 * x, partition=partition)[1:] for run in range(8)])

@@ -8,6 +8,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from first_fast import first_fast
 
 pytest.importorskip("obstore")
 pytest.importorskip("moto")
@@ -25,7 +26,7 @@ SERVERS = {"gs": "GOOGLE_BASE_URL", "az": "AZURE_STORAGE_ENDPOINT"}
 READ_ONLY = {"gs": (403, "AccessDenied"), "az": (403, "AuthorizationPermissionMismatch")}
 
 
-@pytest.fixture(scope="module", params=["gs", pytest.param("az", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=first_fast("gs", "az"))
 def server(request):
     with serve(request.param) as server:
         server.make_bucket("bucket")

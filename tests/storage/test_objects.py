@@ -6,19 +6,17 @@ import threading
 
 import pytest
 from bucket_servers import SCHEMES, serve
+from first_fast import first_fast
 
 from storage.objects.folder import FolderObjects
 from storage.objects.object_store import sizes_of
 from storage.objects.two_sides import SIDES, TwoSides
 
 NAME = "curator/reports/r.bin"
+KINDS = ("folder", "memory", "two sides", "gs", "s3", "az")
 
 
-def slow(name):
-    return pytest.param(name, marks=pytest.mark.slow)
-
-
-@pytest.fixture(scope="module", params=["folder", "memory", "two sides", "gs", *map(slow, ("s3", "az"))])
+@pytest.fixture(scope="module", params=first_fast(*KINDS, fast=KINDS[:4]))
 def kind(request):
     """What the objects are in, and the server where they are in its bucket."""
     if request.param not in SCHEMES:

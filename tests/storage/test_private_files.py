@@ -7,6 +7,7 @@ import stat
 
 import pytest
 from chain import Chain, rides, rides_config
+from first_fast import first_fast
 
 from ldptree.errors import LdptreeError
 from storage.ledger.accounts import Account
@@ -14,9 +15,7 @@ from storage.store import Store
 from tasks.step import faults_stay_in_zone
 
 
-@pytest.fixture(
-    params=[0o000, *(pytest.param(mask, marks=pytest.mark.slow) for mask in (0o022, 0o077))], ids=oct
-)
+@pytest.fixture(params=first_fast(0o000, 0o022, 0o077), ids=oct)
 def umask(request):
     before = os.umask(request.param)
     yield request.param

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chain import fares, rides
+from first_fast import first_fast
 from search import Canary, found
 from whole_runs import MENDED, Killed, learned, many_files, reports, rides_toml, run, steps
 
@@ -102,7 +103,7 @@ class Whole:
         return self.work / "runs" / self.summary["run"]
 
 
-@pytest.fixture(scope="module", params=["lpdt", pytest.param("correction", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=first_fast("lpdt", "correction"))
 def whole(request, connected, tmp_path_factory):
     family, folder = FAMILIES[request.param], tmp_path_factory.mktemp(request.param)
     rows = family.make(folder / "rows.csv", 1500, 1)

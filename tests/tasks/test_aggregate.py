@@ -85,7 +85,7 @@ def test_totals_are_those_of_numpy_on_the_same_reports(store, name):
 @pytest.mark.parametrize(
     "mechanism",
     # one that adds bits and one that adds sums; the law of each mechanism's totals is tested beside the mechanisms
-    [c if c in ("oue", "discrete_laplace") else pytest.param(c, marks=pytest.mark.slow) for c in CHOICES],
+    first_fast(*CHOICES, fast=("oue", "discrete_laplace")),
 )
 def test_totals_are_right_but_for_noise_of_the_stated_size(tmp_path, mechanism):
     """Mean of 16 collections of the same holders; 4 standard errors, of five values: a false alarm is rarer than 1 in 1,000."""

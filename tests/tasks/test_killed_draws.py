@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, perturb_shard, publish, shards_of
+from first_fast import first_fast
 from forked import in_a_fork
 
 from storage.objects import drawn_once
@@ -156,7 +157,7 @@ FILE_SYSTEMS = [nothing, no_unnamed_files, no_second_names, no_names_for_unnamed
 
 @pytest.mark.parametrize(
     "arrange",
-    [FILE_SYSTEMS[0], *(pytest.param(other, marks=pytest.mark.slow) for other in FILE_SYSTEMS[1:])],
+    first_fast(*FILE_SYSTEMS),
     ids=lambda arrange: arrange.__name__,
 )
 def test_reports_killed_at_any_step_are_never_drawn_twice(tmp_path, arrange):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
+from first_fast import first_fast
 from page_truth.artifacts import Run
 from page_truth.reading import read
 from page_truth.statements import check
@@ -75,9 +76,7 @@ def _made(folder: Any, name: str) -> Run:
     return Run(Chain(Store(folder / "work"), configured(path, **changes)))
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
-)
+@pytest.mark.parametrize("name", first_fast(*CASES, fast=QUICK))
 def test_every_statement_of_a_page_is_so(tmp_path: Any, name: str) -> None:
     assert check(_made(tmp_path, name)) == []
 
@@ -102,9 +101,7 @@ def _is_seen(made: Run, html: str) -> bool:
         return True
 
 
-@pytest.fixture(
-    scope="module", params=["two classes", pytest.param("a corrected number", marks=pytest.mark.slow)]
-)
+@pytest.fixture(scope="module", params=first_fast("two classes", "a corrected number"))
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return _made(tmp_path_factory.mktemp("run"), request.param)
 

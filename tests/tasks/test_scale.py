@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from chain import Chain, rides, rides_config
+from first_fast import first_fast
 
 from ldptree.encoding import CategoricalFeature, NumericFeature
 from ldptree.errors import ConfigError, DataError
@@ -68,7 +69,7 @@ def test_cells_of_raw_and_scaled_public_rows_agree_in_the_quickstart(trips):
     assert check_cells(trips) == trips.scaled.facts["n_public"]
 
 
-@pytest.mark.parametrize("name", [pytest.param("census", marks=pytest.mark.slow), "chicago"])
+@pytest.mark.parametrize("name", first_fast("chicago", "census"))
 def test_cells_of_raw_and_scaled_public_rows_agree_in_the_real_data(name, data_home, tmp_path):
     chain = Chain(Store(tmp_path / "work"), load(name, ["model.estimator=lpct"]))
     assert check_cells(chain) > 1000

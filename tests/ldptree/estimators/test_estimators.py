@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from first_fast import first_fast
 from notebook_html import read_shown
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -119,7 +120,7 @@ ALIKE = [name for name in CASES if name not in ("lpct", "histoftree")]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n in ALIKE else ()) for n in (*CASES, "scaler")]
+    "name", first_fast(*CASES, "scaler", fast=[n for n in (*CASES, "scaler") if n not in ALIKE])
 )
 def test_it_is_a_scikit_learn_estimator(name):
     """Every check passes; scikit-learn itself skips the one of array API inputs."""

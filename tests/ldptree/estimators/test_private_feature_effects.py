@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from first_fast import first_fast
 
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
 
@@ -129,7 +130,7 @@ def of_category(n, epsilon, seed):
     ).fit(X, y)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [pytest.param(3000, 2.0, marks=pytest.mark.slow), (5000, 4.0)])
+@pytest.mark.parametrize(("n", "epsilon"), first_fast((5000, 4.0), (3000, 2.0)))
 def test_private_features_of_no_use_take_few_holders_from_the_label_and_nobody_is_idle(n, epsilon):
     """A twentieth tells of bins, a quarter at most is the first part; a useless one of seven may go on by chance."""
     about = asked(of_category(n, epsilon, 0))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from first_fast import first_fast
 from sklearn.base import clone
 
 from ldptree.errors import ConfigError, DataError
@@ -85,9 +86,7 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.slow if k == "skewed" else ()) for k in LABELS]
-)
+@pytest.mark.parametrize("kind", first_fast(*LABELS, fast=[k for k in LABELS if k != "skewed"]))
 def test_of_labels_at_an_end_of_their_range_the_level_is_right(kind):
     """5 % of the standard deviation is about four standard errors; without the range the level is 10 % or more too low."""
     ends, draw = LABELS[kind]
@@ -148,7 +147,7 @@ def test_reports_that_are_nearly_certain_are_learned_from():
     assert np.corrcoef(model.predict(X), y)[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, pytest.param(0.01, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epsilon", first_fast(1e-6, 0.01))
 def test_where_reports_say_nothing_predictions_are_near_the_middle_of_the_range(epsilon):
     """The error is about that of the middle, and not that of an end."""
     X, y = people(1000)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from first_fast import first_fast
 
 from ldptree.coins import Words
 from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFeatureRegressor
@@ -71,7 +72,7 @@ def test_a_share_of_what_is_unsure_is_unsure_as_well():
     assert not Estimate(value=0.5, error=0.2).is_precise
 
 
-@pytest.mark.parametrize("law", ["normal", pytest.param("skewed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("law", first_fast("normal", "skewed"))
 def test_what_is_said_to_be_explained_is_what_the_model_explains(law):
     """Of labels cut as they were asked for. A band of 95 %, and .02 as a fold is left out."""
     for epsilon, seed in ((1.0, 1), (4.0, 2)):
