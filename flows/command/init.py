@@ -205,6 +205,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
+    lines += [f"        or {one.rule}   ({one.why})" for one in seen.publics if one.rule != rule[0]]
     if proposal.holder:
         lines.append(
             f"holder     each row is one holder. If {proposal.holder} names a person or device with several rows, "

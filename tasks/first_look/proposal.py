@@ -266,6 +266,9 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     lines.append(f"target = {_text(proposal.target)}")
     if proposal.label:
         lines.append(f"label = {_text(proposal.label)}")
+    finding = look.column(look.target).finding
+    if proposal.label == "number" and finding is not None and finding.unit:
+        lines.append(f"unit = {_text(finding.unit)}")
     if proposal.positive is not None:
         positive = json.dumps(proposal.positive, ensure_ascii=False)
         lines.append(_beside(f"positive = {positive}", "the class whose chance is scored"))

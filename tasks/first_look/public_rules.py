@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 CHOSEN_OF = (2, 20)
 """Different values of a column that may tell who is public."""
 _CONSENT = re.compile(
-    r"consent|opt[ _-]?in(?![a-z])|(?<![a-z])agreed?(?![a-z])|volunteer|permission"
-    r"|^(?:is[ _-]?)?(?:public|publique|p[úu]blico|pubblico|öffentlich|open|shared?)(?:[ _-]?(?:use|data|ok|record|row))?$"
-    r"|publish(?!e)|einwillig|zustimm|einverst|accord|consens|toestem|akkoord|samty[ck]k",
+    r"\b(?:consent|opt ?in\b|agreed?\b|permission|publish(?!e)|(?:gdpr|rgpd|lgpd|dsgvo|hipaa)\b|release form\b"
+    r"|may we (?:use|share)\b|data ?sharing\b|accord\b|consens(?!us)|toestem|akkoord|samty[ck]k)"
+    r"|(?<!nicht)einwillig|zustimm|einverst"
+    r"|^(?:is )?(?:public|publique|p[úu]blico|pubblico|öffentlich|open|shared?|sharing)(?: (?:use|data|ok|record|row))?$",
     re.IGNORECASE,
 )
+_REFUSAL = re.compile(
+    r"(?:no|non|not|never|without|only|out|nicht|keine?|ohne|nur|pas|sans|sin|sem|n[ãa]o|senza|solo|niet|geen|zonder|nie|brak|ikke"
+    r"|inte|uten|utan)|(?:declin|refus|reject|revo[ck]|withdr|withh|deni|deny|deneg|negad|negat|missing|expir|laps|lack|pending"
+    r"|verweiger|abgelehn|widerruf|zur[üu]ck|fehl|retir|manqu|rechaz|recus|rifiut|ritir|ingetrok|geweiger|cofn|nekt|tilbake"
+    r"|ask|request|requir|need|sent|offer).*",
+    re.IGNORECASE,
+)
+"""Words beside which consent was not given, not for everything, or only asked for."""
 _GROUP = re.compile(
     r"source|site|company|firm|vendor|provider|hospital|clinic|school|branch|store|centre|center|region|country|state|dataset|wave"
     r"|panel|cohort|sample(?![a-z])|quelle|herkunft|standort|filiale|klinik|krankenhaus|schule|gruppe|kohorte|welle|bundesland"
@@ -34,8 +43,9 @@ _GROUP = re.compile(
 MOST_RULES = 3
 YES = re.compile(
     r"yes|y|true|t|1|open|public|agreed|agree|consented|(?:consent )?(?:given|granted)|accepted|opt(?:ed)?[ _-]?in"
-    r"|ja|j|wahr|erteilt|oui|o|vrai|accordé|s[ií]|sim|acepto"
-    r"|(?:yes, ?)?i (?:agree|consent)\b.*|(?:ja, ?)?ich (?:stimme|willige)(?!.*\bnicht\b).*|(?:oui, ?)?j'accepte\b.*",
+    r"|authori[sz]ed(?: under .*)?|ja|j|wahr|erteilt|oui|o|vrai|accordé|s[ií]|sim|acepto"
+    r"|(?:(?:yes, ?)?i (?:agree|consent|am happy for)\b|(?:ja, ?)?ich (?:stimme|willige)\b|(?:oui, ?)?j'accepte\b)"
+    r"(?!.*\b(?:not|no|only|but|except|unless|nicht|nur|aber|pas|seulement|sauf)\b).*",
     re.IGNORECASE,
 )
 
@@ -66,7 +76,7 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
         counts = values_and_labels.group_by("value").agg(pl.len(), labels=pl.col("label").n_unique())
         counts = counts.filter(pl.col("labels") > 1).sort("len", "value", descending=[True, False])
         values, shares = counts["value"].to_list(), (counts["len"] / texts.height).to_list()
-        if _CONSENT.search(column.name) and (yes := [v for v in values if YES.fullmatch(v)]):
+        if _names_consent(column.name) and (yes := [v for v in values if YES.fullmatch(v)]):
             share = shares[values.index(yes[0])]
             rule = _equal(column, yes[0], is_folded=is_folded)
             why = f"{share:.0%} of the rows say so, and are read in the clear: did they agree to that?"
@@ -77,6 +87,12 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
             why = f"one of {column.n_values}, {shares[place]:.0%} of the rows"
             found.append((1, PublicProposal(rule=rule, why=why, is_consent=False)))
     return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:MOST_RULES])
+
+
+def _names_consent(name: str) -> bool:
+    """Whether a column is called after consent, and not after its refusal, its limits or the question."""
+    words = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-zß-ÿ])(?=[A-Z])", " ", name))
+    return _CONSENT.search(" ".join(words)) is not None and not any(map(_REFUSAL.fullmatch, words))
 
 
 def _equal(column: Column, text: str, *, is_folded: bool) -> str:

@@ -169,49 +169,6 @@ def test_a_target_that_is_ticked_or_left_blank_is_learned_so(tmp_path, capsys):
     assert derived(tmp_path, out, "y_given").to_series().to_list() == (LABEL == "won").tolist()
 
 
-CONSENTED = {
-    "Granted Denied Denied Pending": "consent = 'Granted'",
-    "Yes yes No": "lower(trim(consent)) = 'yes'",
-    "ja JA nein": "lower(trim(consent)) = 'ja'",
-    "erteilt verweigert": "consent = 'erteilt'",
-    "Oui Non": "consent = 'Oui'",
-    "Rouge Vert": "random 0.25",
-    "I agree that you publish my answers|I do not agree": "consent = 'I agree that you publish my answers'",
-    "Ich stimme nicht zu|Ich stimme zu": "consent = 'Ich stimme zu'",
-}
-
-
-@pytest.mark.parametrize("answers", CONSENTED)
-def test_those_who_plainly_consented_are_proposed_as_public(tmp_path, capsys, answers):
-    out, said = first_look(
-        tmp_path, capsys, consent=RNG.choice(answers.split("|" if "|" in answers else None), N)
-    )
-    rule = CONSENTED[answers]
-    assert load(out).dataset.public == rule == said["public"]
-    if "consent" in rule:
-        assert not load(out).dataset.derive  # of a column that tells who is public no feature is made
-        held = pl.read_csv(tmp_path / "rows.csv")["consent"]
-        held = held.str.to_lowercase() if "lower" in rule else held
-        assert 0 < (held == rule.split("'")[1]).sum() < N
-
-
-@pytest.mark.parametrize("name", ["consenso dati", "samtykke", "Einwilligung", "toestemming"])
-def test_consent_is_found_by_its_name_in_other_languages(tmp_path, capsys, name):
-    out, _ = first_look(tmp_path, capsys, **{name: RNG.choice(["ja", "nej"], N)})
-    assert load(out).dataset.public.endswith("= 'ja'")
-
-
-@pytest.mark.parametrize("name", ["public transport", "disagree", "open_accounts", "publisher"])
-def test_a_name_in_which_a_word_of_consent_stands_for_something_else_is_no_consent(tmp_path, capsys, name):
-    out, _ = first_look(tmp_path, capsys, **{name: RNG.choice(["yes", "no"], N)})
-    assert load(out).dataset.public == "random 0.25"
-
-
-def test_of_rows_that_consented_it_is_asked_to_what(tmp_path, capsys):
-    first_look(tmp_path, capsys, consent=RNG.choice(["yes", "no"], N))
-    assert "read in the clear: did they agree to that?" in (tmp_path / "rows.toml").read_text()
-
-
 @pytest.mark.parametrize(
     ("unknown", "is_folded"),
     [

@@ -61,6 +61,7 @@ def read(values, reading, column="x"):
             "money",
             [1.5e6, 5e5, 0, *range(0, 9000, 1000)],
         ),
+        (["£391,219", "£1.2m", *(f"£{i}" for i in range(9))], "money", [391219, 1.2e6, *range(9)]),
     ],
 )
 def test_a_number_in_a_form_of_its_own_is_told_with_the_expression_that_reads_it(values, told, numbers):
@@ -77,6 +78,19 @@ def test_numbers_with_a_unit_are_read_where_they_are_more_than_a_few_categories(
     assert found(["36 months", "60 months"] * 20) is None
     assert found(["5 kg", "500 g"] * 20) is None  # of two units no one number can be made
     assert found(["45%", "0.45", "12%"]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [
+        (["£391,219", "£1.2m", *(f"£{i}" for i in range(9))], "£"),
+        ([f"{i} m" for i in range(20)], "m"),
+        (["950", "5.2k", *(f"{i}k" for i in range(9))], ""),
+        (["1,234.50", "12.00", "3.5"], ""),
+    ],
+)
+def test_what_numbers_are_measured_in_is_told(values, unit):
+    assert found(values).unit == unit
 
 
 def test_numbers_in_two_units_are_of_no_use_and_numbers_of_houses_are_no_units():

@@ -92,6 +92,8 @@ class Finding:
     """Whether the raw values are whole numbers, and stay so where they are read."""
     is_mixed: bool = False
     """Whether it holds something in several units, currencies or forms, which must be written in one before anybody reads it."""
+    unit: str = ""
+    """What its numbers are measured in, where that stands beside them."""
 
 
 _MISSING = re.compile(

@@ -84,7 +84,8 @@ def recognise(sample: ColumnSample) -> Finding | None:
     has_bounds = any(number.bound for number in numbers)
     if (has_bounds or suffixes - {"", "%", "‰"}) and len(texts) <= UNIT_LEVELS:
         return None
-    if len(suffixes) > 1 and not _are_multiples(suffixes):
+    currencies = sorted({number.currency for number in numbers} - {""})
+    if len(suffixes) > 1 and not _are_multiples(suffixes, is_money=bool(currencies)):
         return _mixed_units(sample.column, texts, sorted(suffixes))
     ways = _ways(numbers, len(texts))
     is_plain = (
@@ -94,7 +95,6 @@ def recognise(sample: ColumnSample) -> Finding | None:
     )
     if not ways or (is_plain and "−" not in "".join(texts)):
         return None
-    currencies = sorted({number.currency for number in numbers} - {""})
     if len(currencies) > 1:
         return Finding(
             column=sample.column,
@@ -105,7 +105,8 @@ def recognise(sample: ColumnSample) -> Finding | None:
     read = [text for text in texts if _is_read(text, ways[0])]
     sentence = _sentence(read, numbers, ways) + _tell_bounds(read)
     sentence += tell_unread(sample.spread, set(texts).difference(read))
-    return Finding(column=sample.column, sentence=sentence, readings=readings)
+    (unit,) = currencies or (suffixes if len(suffixes) == 1 else {""})
+    return Finding(column=sample.column, sentence=sentence, readings=readings, unit=unit)
 
 
 def _is_read(text: str, way: tuple[str, str]) -> bool:
@@ -119,9 +120,11 @@ def _tell_bounds(texts: Sequence[str]) -> str:
     return f"; bounds, as {bounds[0]!r}, are read without their sign" if bounds else ""
 
 
-def _are_multiples(suffixes: set[str]) -> bool:
-    """Whether what stands behind numbers, but not behind each or not the same, shortens them, as in 950, 5.2k and 1.1M."""
-    return suffixes <= {"", *_MULTIPLES} and not suffixes.isdisjoint("kKM")
+def _are_multiples(suffixes: set[str], *, is_money: bool) -> bool:
+    """Whether what stands behind numbers, but not behind each or not the same, shortens them, as in 950, 5.2k and 1.1M. An m
+    alone may be metres, but not of money.
+    """
+    return suffixes <= {"", *_MULTIPLES} and (is_money or not suffixes.isdisjoint("kKM"))
 
 
 def _mixed_units(column: str, texts: Sequence[str], units: Sequence[str]) -> Finding | None:
