@@ -22,7 +22,7 @@ from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.column import Column
-from tasks.first_look.proposal import Proposal, choose_first, propose, write_toml
+from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose, write_toml
 from tasks.first_look.rehearsal import settle
 from tasks.first_look.values import look
 
@@ -220,7 +220,8 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
             f"bad rows   those that cannot be read are put aside, at most {proposal.bad_fraction:.0%} of all"
         )
     if seen.n_duplicates:
-        lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at repeat an earlier row")
+        lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at repeat an earlier row:")
+        lines.append(f"           {REPEATED}")
     return lines
 
 

@@ -356,7 +356,7 @@ def _inspect_csv(
     has_header = not names
     if has_header:
         if needs_rows and len(records) < 2:
-            raise DataError(f"{path.name}: a header and no rows. Name a file that has some, or leave it out.")
+            raise DataError(f"{path.name}: a header and no rows. Name only files that have rows.")
         names = tuple(cell.strip() or f"unnamed_{index + 1}" for index, cell in enumerate(records[0]))
     elif len(records[0]) != len(names):
         raise DataError(

@@ -53,21 +53,28 @@ def deciding_columns(
 
 
 def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, str]]:
-    """The features that are "missing", or "there", where the target is one class of several, and nowhere else; and that class."""
+    """The features that are "missing", "there", "0" or "not 0" where the target is one class of several, and nowhere else; and
+    that class.
+    """
     is_judged = np.random.default_rng(0).random(rows.height) < 0.5
     labels = rows[target].cast(pl.String)
     codes, classes = _codes(labels), labels.drop_nulls().unique().sort().to_list()
     is_stated = _has_common_class(codes)
-    judged, found = is_stated & is_judged, {}
+    judged = is_stated & is_judged
+    found: dict[str, tuple[str, str]] = {}
     for name in features if len(classes) > 2 and judged.sum() >= FEWEST else ():
         is_missing = rows[name].is_null().to_numpy()
-        for how, is_so in (("missing", is_missing), ("there", ~is_missing)):
+        gaps = {"missing": is_missing, "there": ~is_missing}
+        if rows[name].dtype.is_numeric():
+            is_zero = (rows[name] == 0).fill_null(False).to_numpy()
+            gaps |= {"0": is_zero, "not 0": ~is_zero & ~is_missing}
+        for how, is_so in gaps.items():
             if not (is_stated & is_so).any() or is_so.all():
                 continue
             likeliest = int(np.bincount(codes[is_stated & is_so]).argmax())
             is_it = (codes == likeliest).astype(np.int64)
             if _tells_class(is_it, is_so.astype(np.int64), is_stated & ~is_judged, judged):
-                found[name] = how, classes[likeliest]
+                found.setdefault(name, (how, classes[likeliest]))
     return found
 
 

@@ -33,6 +33,7 @@ MOST_WRAPPED = 60
 LONGEST_WHY = 180
 """Characters of a reason: a column that may be read in two ways has both."""
 EPSILON = 1.0
+REPEATED = "scores may look too good, as a model has seen copies of what it is tried on"
 
 Choose = Callable[[str, Sequence[str]], int]
 """Which of some answers a question has, by its place."""
@@ -297,7 +298,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         why += "; then take it out of drop" if proposal.holder in proposal.drop else ""
         lines.append(_beside(f"# holder = {_text(proposal.holder)}", why))
     if look.n_duplicates > look.n_rows / 100:
-        lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row")
+        lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row: {REPEATED}")
     return lines
 
 

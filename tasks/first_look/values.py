@@ -128,7 +128,9 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
     if texts.height < fewest:
         of = f" for which {public}" if public else ""
         part = "" if sample.is_whole else " in the part of it that is looked at"
-        raise DataError(f"{path.name}: {texts.height} rows{of}{part}: too few to learn from.")
+        raise DataError(
+            f"{path.name}: {texts.height} row{'s' * (texts.height != 1)}{of}{part}: too few to learn from."
+        )
     values = gather(usable, [(batch, file.nulls) for batch in batches])
     n_values = texts.select(pl.all().drop_nulls().n_unique()).row(0, named=True)
     n_missing = texts.null_count().row(0, named=True)

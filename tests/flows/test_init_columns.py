@@ -351,6 +351,15 @@ def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_le
     assert ("ended" in load(out).dataset.drop) is bool(note)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_a_number_that_is_0_but_for_one_of_several_classes_is_left_out(tmp_path, capsys, share):
+    y = RNG.choice(["kept", "returned", "exchanged"], N)
+    refund = np.where((y == "returned") & (RNG.random(N) < share), RNG.integers(5, 90, N), 0)
+    _, said = first_look(tmp_path, capsys, refund=refund, y=y)
+    told = "it is 0 just" if share < 1 else "it is not 0 just where y is returned"
+    assert (told in said["columns"]["refund"]["note"]) is (share == 1)
+
+
 @pytest.mark.parametrize(("noise", "is_left_out"), [(0.0, True), (0.1, False)])
 def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is_none(
     tmp_path, capsys, noise, is_left_out

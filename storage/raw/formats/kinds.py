@@ -47,7 +47,7 @@ def file_kind(path: Path, name: str = "") -> Kind:
     name = name or path.name
     start = _first_bytes(path)
     if not start:
-        raise DataError(f"{name}: the file is empty (0 bytes). Name another, or leave it out.")
+        raise DataError(f"{name}: the file is empty (0 bytes). Name only files that have rows.")
     if start.startswith(PARQUET) or name.lower().endswith(".parquet"):
         return "parquet"
     if start.startswith(_ZIP):
