@@ -168,7 +168,7 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     if bool((np.diff(values) >= 0).all()):
         what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
     elif is_named_so(sample.column) or _are_long(sample.head) or _is_no_chance(values, n_different):
-        what, why = "identifiers", ", which is no chance"
+        what, why = "identifiers", ", which cannot be a coincidence"
     else:
         return None
     return Finding(
