@@ -201,16 +201,17 @@ def advise(run: Run) -> list[Sentence]:
         before = score_unit(run).value(find_constant(run) or math.nan)
         sentences.append(say("guessing too", before=before))
     key = {"no better": "public as good", "worse": "public better"}.get(compare(run, reference))
-    if key is None or reference.key in CONSTANTS:
-        return sentences
     if better:
         key, reference = "public better", better
+    if key is None or reference.key in CONSTANTS:
+        return sentences
     few = _say_few(run, is_good=key == "public as good")
     if few:
         key += " so far"
     elif key == "public as good" and run.hidden is None:
         key += " here"  # nobody knows what was missed
-    return [*sentences, say(key, reference=name_score(run, reference), few=few)]
+    figure = say_score(run, score_unit(run).value(reference.figure))
+    return [*sentences, say(key, reference=name_score(run, reference), figure=figure, few=few)]
 
 
 def _say_few(run: Run, *, is_good: bool) -> str:
@@ -406,20 +407,14 @@ def find_clear(run: Run) -> list[Cell]:
 
 
 def _rivals(run: Run) -> list[Sentence]:
-    """The best model that needs no private report."""
+    """The best model that needs no private report, where `advise` does not name it."""
     assert run.scores is not None
     best = find_best(run, RIVALS)
-    if (
-        best is None
-        or best == find_reference(run)
-        or (advise(run) and best == _better_rival(run))
-        or is_guessing(run)
-    ):
+    if best is None or best in (find_reference(run), _better_rival(run)) or is_guessing(run):
         return []
-    found = {"better": "better", "worse": "worse"}.get(compare(run, best), "equal")
     return [
         say(
-            f"rival {found}",
+            "rival better" if compare(run, best) == "better" else "rival equal",
             rival=name_score(run, best, in_sentence=True),
             figure=score_unit(run).value(best.figure),
         )

@@ -56,7 +56,7 @@ from page_truth.figures import (
 )
 from page_truth.report import boxes, check_asked, check_report, example_answer, example_cell, example_number
 from page_truth.tables import check_rows, check_table
-from page_truth.verdicts import check_for_whom, check_verdict
+from page_truth.verdicts import check_for_whom, check_verdict, has_better_rival
 
 WORDS_ONLY = frozenset(
     (
@@ -101,7 +101,6 @@ WORDS_ONLY = frozenset(
         "strengths",
         "public as good",
         "public as good here",
-        "public better",
         "by coins",
         "for everybody",
     )
@@ -240,7 +239,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     ),
     "odds": lambda run: (math.exp(epsilon(run)), 1.0),
     "rival better": rivals,
-    "rival worse": rivals,
+    "public better": lambda run: rivals(run) if has_better_rival(run) else (chief(run, reference(run)),),
     "rival equal": rivals,
     "gain": gain,
     "noise cost": noise_cost,

@@ -101,10 +101,10 @@ def expected_advice(run: Run) -> set[str]:
     is_beaten = is_ahead(run, constant_of(run)) and sign * (chief(run, ours(run)) - best) > 0
     expected = set() if is_beaten else {"guessing too"}
     key = {"Verdict: no better": "public as good", "Verdict: worse": "public better"}.get(judge(run))
-    if key is None or reference(run) == constant_of(run):
-        return expected
     if has_better_rival(run):
         key = "public better"
+    elif key is None or reference(run) == constant_of(run):
+        return expected
     few = run.facts["n_public"] < FEW_PUBLIC or run.scores["n_test"] < FEW_SCORED
     if few or (key == "public as good" and blind(run)):
         key += " so far"

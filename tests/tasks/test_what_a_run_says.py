@@ -70,7 +70,10 @@ def test_the_heading_says_where_no_model_is_better_than_one_answer_for_everybody
     if is_said:
         assert "51.5" in said
         assert "needs no private reports" not in summary.say_finding(run)
-    too = "It is not even surely better than the same answer for everybody: 51.5" in summary.say_finding(run)
+    too = (
+        "The released model is not even surely better than the same answer for everybody: 51.5"
+        in summary.say_finding(run)
+    )
     assert too == (bool(others) and not is_said)
 
 
@@ -128,6 +131,25 @@ def test_a_better_public_model_is_not_relied_on_by_a_handful_of_rows() -> None:
     for n, said in ((5, "5 rows held back are too few to rely on that."), (500, "use it instead.")):
         run = _run(_score("ours", 0.45), public, _score("majority", 0.3, (0.1, 0.15)), n=n)
         assert summary.say_finding(run).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("lead", "is_guess"), [((-0.03, 0.04), True), ((-0.03, 0.04), False), ((0.005, 0.02), False)]
+)
+def test_a_public_tree_that_is_surely_better_is_named_whatever_the_reports_gained(
+    lead: tuple[float, float], is_guess: bool
+) -> None:
+    """Also where ours is surely better than the model it corrects, or is not told from it or from one answer for everybody."""
+    public = replace(PUBLIC, metrics={"accuracy": 0.71}, lead=Span(low=lead[0], high=lead[1]))
+    tree = _score("public_tree", 0.749, (-0.057, -0.004))
+    majority = _score("majority", 0.70, (-0.01, 0.03) if is_guess else (0.01, 0.03))
+    run = _run(_score("ours", 0.719), public, tree, majority)
+    said = summary.say_finding(run)
+    assert ("not even surely better than the same answer for everybody" in said) == is_guess
+    assert said.endswith(
+        "A public tree alone was better here (right 74.9\u202f% of the time), and needs no private reports: use it instead."
+    )
+    assert "public tree" not in summary.say_details(run)
 
 
 def test_of_several_outputs_the_one_that_reports_say_least_of_is_named() -> None:
