@@ -112,6 +112,8 @@ SAYS = {
     "strengths": "Each column’s share of the answers’ differences.",
     "shared out": "Reports, difference and weight are those of a kind’s group; its holders are shared out as public rows lie.",
     "counts": "Counts are estimates.",
+    "adds up": "Corrected can differ from public plus correction: each row keeps at least {least} of its chance of a class, and "
+    "of its chance of any other{scaled}.",
     "cut": "The table below has every kind.",
     "table cut": "The {shown} largest of {cells}.",
     "curves": "The model’s answer along its strongest columns, averaged over the others.",

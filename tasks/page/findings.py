@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count as ticket
 from urllib.parse import quote
 
+from ldptree.models.corrected import LEAST_OF_PUBLIC
 from ldptree.models.description import Cell, CurveLine, Estimate, Node
 from ldptree.planning.detection import POWER
 from tasks.page import units
@@ -37,6 +38,8 @@ MOST_CLASSES = 5
 """Small bars in an end of the tree, where there are several classes."""
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
+THREE_ROUNDINGS = 0.0015
+"""Of shares written in tenths of a percent: what three of them may miss each other by."""
 DRAWN_STRENGTHS, LEAST_STRENGTH = 3, 0.005
 """How many columns are drawn, and the share below which one is not."""
 
@@ -259,7 +262,13 @@ def tabulate_cells(run: Run) -> Table | None:
         rows.append(tuple(row))
         if is_correction and cell.estimates[cell.clearest].is_clear:
             marked.append(place)
-    notes = [say("counts"), *([say("shared out")] if has_groups(run) else []), *_weighing(run), *_basis(run)]
+    notes = [
+        say("counts"),
+        *_adding(run, [cell for _, cell in cells]),
+        *([say("shared out")] if has_groups(run) else []),
+        *_weighing(run),
+        *_basis(run),
+    ]
     if len(model.cells) > len(cells):
         notes.insert(0, say("table cut", shown=units.count(len(cells)), cells=units.count(len(model.cells))))
     title = f"Every kind of {run.noun}"
@@ -268,6 +277,22 @@ def tabulate_cells(run: Run) -> Table | None:
 
 def _nth(estimates: Sequence[Estimate | None], m: int) -> Estimate | None:
     return estimates[m] if estimates else None
+
+
+def _adding(run: Run, cells: Sequence[Cell]) -> list[Sentence]:
+    """Why what is corrected is not the sum beside it, where a kind shows that."""
+    if run.model.figure != "correction" or run.label != "class":
+        return []
+    gaps = [
+        abs(public.value + added.value - answer)
+        for cell in cells
+        for public, added, answer in zip(cell.public, cell.estimates, cell.answers, strict=False)
+        if public is not None
+    ]
+    if max(gaps, default=0.0) < THREE_ROUNDINGS:
+        return []
+    scaled = ", and is then scaled to a whole" if len(run.model.outputs) > 1 else ""
+    return [say("adds up", least=units.percent(LEAST_OF_PUBLIC, 0), scaled=scaled)]
 
 
 def _weighing(run: Run) -> list[Sentence]:

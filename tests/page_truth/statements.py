@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ldptree.models.corrected import LEAST_OF_PUBLIC
 from page_truth.agreement import Figures, agrees, compare, numbers
 from page_truth.artifacts import Run
 from page_truth.charts import (
@@ -55,7 +56,7 @@ from page_truth.figures import (
     two,
 )
 from page_truth.report import boxes, check_asked, check_report, example_answer, example_cell, example_number
-from page_truth.tables import check_rows, check_table
+from page_truth.tables import check_rows, check_sums, check_table
 from page_truth.verdicts import check_for_whom, check_verdict, has_better_rival
 
 WORDS_ONLY = frozenset(
@@ -154,6 +155,7 @@ def check(run: Run) -> list[str]:
         + check_tree(run)
         + check_verdict(run)
         + check_for_whom(run)
+        + check_sums(run)
         + check_marks(run)
         + check_bars(run)
         + check_classes(run)
@@ -272,6 +274,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "tree number": lambda run: (),
     "classes": lambda run: (),
     "classes some": lambda run: (float(len(run.facts["description"]["outputs"])),),
+    "adds up": lambda run: (100.0 * LEAST_OF_PUBLIC,),
     "table cut": lambda run: (400.0, float(len(run.facts["description"]["cells"]))),
     "basis": lambda run: (None, None),
     "who row": lambda run: (2 * epsilon(run),),

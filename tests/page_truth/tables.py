@@ -183,6 +183,20 @@ def check_cells(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]:
     return faults
 
 
+def check_sums(run: Run) -> list[str]:
+    """Whether it is said why corrected shares are no sums, where some of them are none, and nowhere else."""
+    said = any(one.attributes.get("data-says") == "adds up" for one in run.page.every("span"))
+    description = run.facts["description"]
+    is_off = False
+    if description["figure"] == "correction" and run.facts["label"] == "class":
+        for cell in description["cells"]:
+            parts = zip(cell["public"], cell["estimates"], cell["answers"] or [], strict=False)
+            is_off |= any(
+                one and abs(one["value"] + two["value"] - sum_) >= 0.0015 for one, two, sum_ in parts
+            )
+    return [] if said == is_off else [f"sums are off: {is_off}, and said to be: {said}"]
+
+
 def check_beside(run: Run, name: str, facts: dict[str, Any], heads: list[str], row: list[str]) -> list[str]:
     head = {"reports": "Reports alone", "public": "Public", "differences": "Difference"}[name]
     places = [i for i, one in enumerate(heads) if one.split(" “")[0] == head]

@@ -304,6 +304,37 @@ def test_a_run_in_rounds_says_why_no_other_epsilon_is_drawn(runs: dict[str, Run]
         assert is_said == (name in ("rounds", "a tree of rounds")), name
 
 
+@pytest.mark.parametrize(
+    ("corrected", "outputs", "said"),
+    [
+        ((0.161, 0.4), 2, ", and is then scaled to a whole."),
+        (
+            (0.167,),
+            1,
+            "each row keeps at least 10\u202f% of its chance of a class, and of its chance of any other.",
+        ),
+        ((0.162,), 1, ""),
+    ],
+)
+def test_figures_that_do_not_add_up_say_why(
+    runs: dict[str, Run], corrected: tuple[float, ...], outputs: int, said: str
+) -> None:
+    """Public 19.3 and correction -3.2 are 16.1."""
+    run = runs["a correction"]
+    cell = replace(
+        run.model.cells[0],
+        public=(Estimate(value=0.193),) * outputs,
+        estimates=(Estimate(value=-0.032, sd=0.1),) * outputs,
+        answers=corrected,
+        reports=(),
+    )
+    model = replace(run.model, cells=(cell,), outputs=("a", "b")[:outputs], tree=None)
+    table = findings.tabulate_cells(replace(run, description=model, scores=None))
+    assert table is not None
+    told = [one.text for one in table.notes if one.key == "adds up"]
+    assert told == [] if not said else told[0].endswith(said)
+
+
 def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> None:
     run = runs["a release"]
     html = render(run)
