@@ -177,6 +177,7 @@ SAYS = {
     "open mask": "The mask: which features a holder protects is published with what they show.",
     "open cells": "The cells a holder could be in, which each sent with their answer: part of the mask can be read from them.",
     "open scores": "The private {nouns} behind the scores: only a simulation may read them.",
+    "open scores, a release": "The private {nouns} behind the scores: this page has exact counts of them.",
     "protected": "The label, {target}, and of the features {features}.",
     "protected label": "The label, {target}. No feature is protected in this run.",
     "protected all": "The label, {target}, every feature, and which of them a holder protects.",
@@ -193,6 +194,8 @@ SAYS = {
     "simulation": "Anyone with its seed can take the noise away.",
     "release": "A release: holders drew the coins of the operating system, and {epsilon} protects them.",
     "not private": "Scores read private {nouns} as they are: only a simulation may.",
+    "not private, a release": "Scores, the counts beside them and redraws of the noise read private {nouns} exactly. The reports "
+    "are protected, this page is not: do not publish it.",
     "no accuracy": "No private {noun} was held back: “ldptree plan” forecasts it, at other ε too.",
     "totals": "The sums were drawn from true counts: no report was written.",
     "device": "Floating-point Laplace noise can give its input away: no real holder may send such a report.",
@@ -203,6 +206,7 @@ SAYS = {
 CLAIMS = {
     "simulation": "This run protects nobody.",
     "not private": "This page is not private.",
+    "not private, a release": "This page is not private.",
     "no accuracy": "Accuracy was not measured.",
     "totals": "This was not a collection.",
     "device": "The noise is a simulation device.",

@@ -536,6 +536,11 @@ class Run:
         return bool(self.public_rule) and parse_public_rule(self.public_rule).kind == "random"
 
     @property
+    def is_simulation(self) -> bool:
+        """Whether no holder has randomised anything: the noise has a seed, or was added to true counts."""
+        return self.privacy.seeded or self.privacy.form == "totals"
+
+    @property
     def label_sd(self) -> float:
         """A typical difference between two labels: how many decimals they are written with."""
         return 1.0 if self.description is None else self.description.spread

@@ -322,5 +322,6 @@ def _open(run: Run) -> tuple[Sentence, ...]:
         sentences.append(say("open where", where=run.where))
     sentences.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
     if run.scores is not None:
-        sentences.append(say("open scores", nouns=run.nouns))
+        key = "open scores" if run.is_simulation else "open scores, a release"
+        sentences.append(say(key, nouns=run.nouns))
     return tuple(sentences)

@@ -436,15 +436,9 @@ def gain(run: Run) -> list[Sentence]:
         is_up = (change >= 0) == (run.label == "class")
         if change < 0:
             low, high = -high, -low
-        sentences.append(
-            say(
-                "gain",
-                direction="Up" if is_up else "Down",
-                gain=unit.bare(abs(change)) + named,
-                low=unit.bare(low),
-                high=unit.bare(high),
-            )
-        )
+        size, *ends = units.alike((abs(change), low, high), unit)
+        direction = "Up" if is_up else "Down"
+        sentences.append(say("gain", direction=direction, gain=size + named, low=ends[0], high=ends[1]))
     noiseless = run.scores.find("no_noise")
     if noiseless is not None and noiseless.lead is not None:
         cost = sign * (noiseless.figure - run.scores.ours.figure)
@@ -454,9 +448,8 @@ def gain(run: Run) -> list[Sentence]:
         low, high = -noiseless.lead.high, -noiseless.lead.low
         if cost < 0:
             key, low, high = "noise luck", -high, -low
-        sentences.append(
-            say(key, cost=unit.bare(abs(cost)) + named, low=unit.bare(low), high=unit.bare(high))
-        )
+        size, *ends = units.alike((abs(cost), low, high), unit)
+        sentences.append(say(key, cost=size + named, low=ends[0], high=ends[1]))
     return sentences
 
 
@@ -524,6 +517,7 @@ def warnings(run: Run) -> list[Caution]:
         ):
             keys.append(("device", {}))
         if run.scores is not None:
-            keys.append(("not private", {"nouns": run.nouns}))
+            key = "not private" if run.is_simulation else "not private, a release"
+            keys.append((key, {"nouns": run.nouns}))
     own = [Caution(CLAIMS[key], say(key, **figures)) for key, figures in keys]
     return [*own[:1], *found, *own[1:]]

@@ -16,6 +16,8 @@ NARROW = "\u202f"
 FIXED = "\u00a0"
 MINUS = "\u2212"
 MOST_DIGITS = 9
+MOST_MORE = 3
+"""Decimals that a figure may have beyond the usual ones."""
 SUFFIXES = {"share": f"{NARROW}%", "points": f"{FIXED}points"}
 LARGE = {1e12: "trillion", 1e9: "billion", 1e6: "million"}
 UNKNOWN = (("unknown",), ("Unknown",), ("missing",), ("Missing",))
@@ -190,11 +192,23 @@ def once(first: str, second: str) -> str:
 
 def apart(one: float, other: float, write: Unit) -> tuple[str, str]:
     """Two figures with as many decimals as tell them apart, at most three more than usual."""
-    for more in range(4):
+    for more in range(MOST_MORE + 1):
         pair = write.value(one, more=more), write.value(other, more=more)
         if pair[0] != pair[1] or one == other:
             break
     return pair
+
+
+def alike(values: Sequence[float], write: Unit) -> list[str]:
+    """Figures without their unit, with as many decimals as show that none but a zero is one, at most three more than usual."""
+
+    def show(more: int) -> list[str]:
+        return [write.bare(value, more) for value in values]
+
+    def seen(figures: Sequence[str]) -> int:
+        return sum(any(digit in figure for digit in "123456789") for figure in figures)
+
+    return next(found for more in range(MOST_MORE + 1) if seen(found := show(more)) == seen(show(MOST_MORE)))
 
 
 @dataclass(frozen=True)

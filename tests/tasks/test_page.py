@@ -228,6 +228,19 @@ def test_what_noise_costs_is_no_negative_cost(runs: dict[str, Run], noiseless: f
     assert said in [one.text for one in summary.gain(run)]
 
 
+def test_a_difference_that_is_there_is_not_written_as_none(runs: dict[str, Run]) -> None:
+    """All figures of a sentence have as many decimals as the smallest needs; one that is as good as nothing asks for none."""
+    run = runs["a correction"]
+    small = _scored(run, (0.0001, 0.001), before=0.61, ours=0.6104)
+    assert [one.text for one in summary.gain(small)] == [
+        "Up 0.04\u00a0points (95\u202f% interval 0.01 to 0.10)."
+    ]
+    exact = _scored(run, (1e-9, 0.03), before=0.61, ours=0.61)
+    assert [one.text for one in summary.gain(exact)] == [
+        "Up 0.0\u00a0points (95\u202f% interval 0.0 to 3.0)."
+    ]
+
+
 def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> None:
     run = runs["a correction"]
     run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False), hidden=None)
@@ -399,7 +412,18 @@ def test_a_privacy_officer_reads_what_they_have_to_know(runs: dict[str, Run], na
     assert ("From a known seed" in said) == run.privacy.seeded
     assert "“zone”" in said
     assert ("only a simulation may read them" in said) == (run.scores is not None)
+    assert "this page has exact counts" not in said
     assert f"{run.n_public:,}" in said
+
+
+def test_a_release_that_is_scored_says_that_its_page_is_not_for_others(runs: dict[str, Run]) -> None:
+    run = runs["a correction"]
+    page = render(replace(run, privacy=replace(run.privacy, seeded=False)))
+    assert "Release: reports are protected, this page is not" in page
+    assert "only a simulation" not in page
+    assert "protected, this page is not: do not publish it." in page
+    assert "this page has exact counts of them" in page
+    assert "do not publish" not in render(run)
 
 
 def test_the_ledgers_figures_and_the_influence_are_said(runs: dict[str, Run]) -> None:
