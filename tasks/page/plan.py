@@ -13,7 +13,7 @@ from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import render_template
-from tasks.page.units import figures
+from tasks.page.units import MOST_MORE, figures
 from tasks.scoring.forecast import Backwards, CollectionPlan
 
 WAYS = {
@@ -57,16 +57,19 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
     wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
     figure = "mean squared error" if plan.is_number else "share right"
-    gain = "Error falls by, if wrong" if plan.is_number else "Gain, if wrong"
-    gains = "lower the error by" if plan.is_number else "gain"
-    least = _percent(LEAST_PART) if plan.is_number else _size(plan, LEAST_GAIN)
+    gain = "Squared error falls by, if wrong" if plan.is_number else "Gain, if wrong"
+    least = (
+        f"lower the mean squared error by {_percent(LEAST_PART)}"
+        if plan.is_number
+        else f"gain {_size(plan, LEAST_GAIN)}"
+    )
     lead = [
         f"Public rows alone ({plan.n_public:,}): expected {figure} {_figure(plan, plan.public_alone)}, on people "
         f"{WHERE[plan.likely]}.",
         _say_one_answer(plan),
         f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
         f"{_say_likely_gain(plan, first)}. Where the model is {wrong}, it has an expected {figure} of "
-        f"{_one(plan, first.public['planted'].mean)}, and they {gains} {_gain(plan, first.gain['planted'].mean)}.",
+        f"{_one(plan, first.public['planted'].mean)}, and they {_planted(plan, first)}.",
     ]
     if first.smallest is not None:
         lead.append(
@@ -84,7 +87,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
                 "particular; a smaller error may be one for everybody."
             )
     return PlanWords(
-        verdict=_verdict(plan, first, best, wrong, gains),
+        verdict=_verdict(plan, first, best, wrong),
         lead=tuple(lead),
         grid=Table(
             "What each size would bring",
@@ -105,13 +108,13 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         ),
         needs=(*_needs(plan, plan.reach, "reach", wrong), *_needs(plan, plan.detect, "find an error of")),
         assumes=(
-            "Of private rows nothing is used, but how many there are where --holders is not said: private people are played by "
-            "public rows on which nothing was fitted.",
+            "Private rows are not used; only their number is, if --holders is left out. Public rows on which nothing was fitted "
+            "play the private people.",
             _say_interval(plan, wrong),
             f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
-            f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {gains} {least} or more, surely more than nothing, "
-            "and find the error. None gets worse with more people or a larger epsilon: chance that says so is evened out.",
+            f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {least} or more, surely more than nothing, and find "
+            "the error. Random dips are smoothed: no figure gets worse with more people or a larger epsilon.",
             *_say_interpolation(plan),
         ),
     )
@@ -168,13 +171,13 @@ def _best(forecasts: Sequence[Forecast]) -> Forecast:
     return max(forecasts, key=lambda one: (one.gain["planted"].mean, one.holders))
 
 
-def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, gains: str) -> str:
+def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str) -> str:
     """What the configuration's own epsilon, the `first`, is worth; then what the `best` is, where that alone is worth it."""
     is_own = first.epsilon == plan.epsilon
     if first.is_worth_it:
         return (
             f"Collect if the public model may be {wrong}: {first.holders:,} people at epsilon {first.epsilon:g}"
-            f"{', as configured,' if is_own else ''} would then {gains} {_gain(plan, first.gain['planted'].mean)}."
+            f"{', as configured,' if is_own else ''} would then {_planted(plan, first)}."
         )
     where = f"epsilon {first.epsilon:g}, as configured" if is_own else "these sizes"
     is_blind = first.smallest is not None and first.smallest.error > plan.difference.size
@@ -183,8 +186,8 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, 
         why = f"reports would not surely help, even where the public model is {wrong}: {lack}."
     elif is_blind:
         why = (
-            f"reports are too few or too noisy. Where the public model is {wrong}, they would {gains} "
-            f"{_gain(plan, first.gain['planted'].mean)}, and find {_found(plan, first)}."
+            f"reports are too few or too noisy. Where the public model is {wrong}, they would {_planted(plan, first)}, and find "
+            f"{_found(plan, first)}."
         )
     else:
         why = (
@@ -193,11 +196,11 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str, 
         )
     instead = (
         f" Where it is wrong by {_size(plan, plan.difference.size)}, {best.holders:,} people at epsilon {best.epsilon:g} would "
-        f"{gains} {_gain(plan, best.gain['planted'].mean)}."
+        f"{_planted(plan, best)}."
         if best.is_worth_it
         else ""
     )
-    return f"Do not collect at {where}: {why}{instead}{_say_beyond(plan, first, gains)}"
+    return f"Do not collect at {where}: {why}{instead}{_say_beyond(plan, first)}"
 
 
 def _say_one_answer(plan: CollectionPlan) -> str:
@@ -220,15 +223,15 @@ def _found(plan: CollectionPlan, first: Forecast) -> str:
     """Which errors of the public model reports would find, where that is known."""
     assert first.smallest is not None
     least = _error(plan, first.smallest.error)
-    return "none" if least == "none" else f"errors from {least} on"
+    return "no error" if least == "none" else f"errors from {least} on"
 
 
-def _say_beyond(plan: CollectionPlan, first: Forecast, gains: str) -> str:
+def _say_beyond(plan: CollectionPlan, first: Forecast) -> str:
     """What reports would gain on people whom the public model does not know, where it would count."""
     beyond = first.gain.get("apart")
     if beyond is None or beyond.mean < first.least:
         return ""
-    return f" On people {WHERE['apart']}, reports would {gains} {_gain(plan, beyond.mean)} on average."
+    return f" On people {WHERE['apart']}, reports would {_gains(plan, beyond.mean)} on average."
 
 
 def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
@@ -236,10 +239,13 @@ def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
     if plan.likely is None:
         return ""
     gain = first.gain[plan.likely]
-    within = f"{_gain(plan, gain.low).removesuffix(' points')} to {_gain(plan, gain.high)}"
-    better = "lower" if plan.is_number else "higher"
-    by = f"by {_gain(plan, gain.mean)} ({within})"
-    return f", {better} {by}" if gain.mean >= 0 else f", not {better}: {by}"
+    better, worse = ("lower", "higher") if plan.is_number else ("higher", "lower")
+    low, high, by = gain.low, gain.high, f"{better} by {_gain(plan, gain.mean)}"
+    if _gain(plan, abs(gain.mean)) == _gain(plan, 0.0):
+        by = f"no {better}"
+    elif gain.mean < 0:
+        low, high, by = -gain.high, -gain.low, f"{worse} by {_gain(plan, -gain.mean)}"
+    return f", {by} ({_gain(plan, low).removesuffix(' points')} to {_gain(plan, high)})"
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
@@ -251,15 +257,15 @@ def _say_interval(plan: CollectionPlan, wrong: str) -> str:
         )
     if "apart" in plan.public:
         return (
-            "A rule chose the public rows, so private people are another group: the interval is that of groups held out of the "
-            "public rows, each beyond a threshold that the model's own rows do not pass, with who is asked, and noise. It knows "
-            f"no difference that is larger. The gains of the table, and the verdict, are for people on whom the "
-            f"public model is {wrong}."
+            "A rule chose the public rows, so private people are another group: the interval comes from groups held out of the "
+            "public rows, each outside the range the model was fitted on, with who is asked, and noise. If private people differ "
+            f"by more, it is too narrow. The gains of the table, and the verdict, are for people on whom the public model is "
+            f"{wrong}."
         )
     return (
         "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulations over "
-        f"who is asked, noise, and how they may differ: {'; '.join(WAYS[kind] for kind in plan.public)}. As stated: {wrong}. It "
-        "knows no difference that is larger."
+        f"who is asked, noise, and how they may differ: {'; '.join(WAYS[kind] for kind in plan.public)}. As stated: {wrong}. If "
+        "they differ by more, it is too narrow."
     )
 
 
@@ -268,7 +274,7 @@ def _row(plan: CollectionPlan, one: Forecast) -> tuple[str, ...]:
         f"{one.holders:,}",
         f"{one.epsilon:g}",
         _figure(plan, one.figure),
-        _gain(plan, one.gain["planted"].mean),
+        _gain(plan, one.gain["planted"].mean, one.least),
         "not stated" if one.smallest is None else _error(plan, one.smallest.error),
         "none" if one.cells is None else f"{one.cells:,}",
         f"{one.report_bytes:,}",
@@ -320,17 +326,43 @@ def _one(plan: CollectionPlan, value: float) -> str:
     return figures(value, 3) if plan.is_number else f"{100 * value:.1f} %"
 
 
-def _gain(plan: CollectionPlan, gain: float) -> str:
-    return figures(gain, 2) if plan.is_number else f"{round(100 * gain, 1) + 0.0:.1f} points"
+def _gain(plan: CollectionPlan, gain: float, least: float = 0.0) -> str:
+    """A gain; one below the `least` that counts is not written as that."""
+    return _size(plan, gain) if gain >= least or plan.is_number else _unlike(plan, gain, least)
 
 
-def _size(plan: CollectionPlan, size: float) -> str:
-    return figures(size, 2) if plan.is_number else f"{100 * size:.1f} points"
+def _gains(plan: CollectionPlan, gain: float, least: float = 0.0) -> str:
+    """What reports do, after "would": "gain 0.4 points", or "lose" as much."""
+    size = _gain(plan, abs(gain), least)
+    is_loss = gain < 0 and size != _gain(plan, 0.0)
+    if plan.is_number:
+        return f"{'raise' if is_loss else 'lower'} the mean squared error by {size}"
+    return f"{'lose' if is_loss else 'gain'} {size}"
+
+
+def _planted(plan: CollectionPlan, one: Forecast) -> str:
+    """The same where the public model is wrong as stated."""
+    return _gains(plan, one.gain["planted"].mean, one.least)
+
+
+def _size(plan: CollectionPlan, size: float, more: int = 0) -> str:
+    if plan.is_number:
+        return figures(size, 2 + more)
+    return f"{round(100 * size, 1 + more) + 0.0:.{1 + more}f} points"
+
+
+def _unlike(plan: CollectionPlan, size: float, other: float) -> str:
+    """A size with as many figures as tell it from another, at most three more than usual."""
+    found = (_size(plan, size, more) for more in range(MOST_MORE + 1))
+    return next((one for one in found if one != _size(plan, other)), _size(plan, size))
 
 
 def _error(plan: CollectionPlan, error: float) -> str:
-    """An error that is found, if a public model can be wrong by so much."""
-    return _size(plan, error) if error <= plan.largest_error else "none"
+    """An error that is found, if a public model can be wrong by so much; one above what is stated is not written as that."""
+    if error > plan.largest_error:
+        return "none"
+    stated = plan.difference.size
+    return _size(plan, error) if error <= stated else _unlike(plan, error, stated)
 
 
 def _percent(share: float) -> str:

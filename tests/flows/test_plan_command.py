@@ -175,7 +175,7 @@ def test_of_a_number_it_says_by_how_much_the_error_falls(typed):
     changes = ("dataset.target=hour", "model.estimator=lpdt", "dataset.positive=")
     words = [word for change in changes for word in ("--set", change)]
     _, out, _ = typed("--holders", "500", "--epsilon", "8", *words)
-    assert "Error falls by" in out
+    assert "Squared error falls by" in out
     assert "Gain" not in out
 
 

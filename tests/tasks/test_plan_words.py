@@ -107,7 +107,7 @@ def test_one_answer_is_scored_on_public_labels() -> None:
             Findable(error=0.278, difference=None),
             ", they would gain 0.0 points, and find errors from 27.8 points on.",
         ),
-        (Findable(error=0.7, difference=None), ", they would gain 0.0 points, and find none."),
+        (Findable(error=0.7, difference=None), ", they would gain 0.0 points, and find no error."),
         (None, ", unless you expect it to be wrong by more."),
     ],
 )
@@ -173,7 +173,46 @@ def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, 0.02))).lead)
     assert "72.0 (62.0 to 82.0 %), higher by 2.0 points (-8.0 to 12.0 points)" in said
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, -0.02))).lead)
-    assert "68.0 (58.0 to 78.0 %), not higher: by -2.0 points (-12.0 to 8.0 points)" in said
+    assert "68.0 (58.0 to 78.0 %), lower by 2.0 points (-8.0 to 12.0 points)" in said
+    said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, -0.0004))).lead)
+    assert "70.0 (60.0 to 80.0 %), no higher (-10.0 to 10.0 points)" in said
+    number = replace(plan_of(forecast(1.0, 0.03, -0.0002)), is_number=True)
+    assert ", higher by 0.00020 (-0.10 to 0.10)" in " ".join(say_plan(number).lead)
+
+
+@pytest.mark.parametrize(
+    ("gain", "is_number", "said"),
+    [
+        (-0.004, False, "they would lose 0.4 points, and find no error."),
+        (-0.0004, False, "they would gain 0.0 points, and find no error."),
+        (-0.004, True, "they would raise the mean squared error by 0.0040, and find no error."),
+        (0.004, True, "they would lower the mean squared error by 0.0040, and find no error."),
+    ],
+)
+def test_what_reports_would_lose_is_no_negative_gain(gain: float, is_number: bool, said: str) -> None:
+    found = replace(forecast(1.0, gain, 0.0), smallest=Findable(error=0.7, difference=None))
+    assert said in say_plan(replace(plan_of(found), is_number=is_number)).verdict
+
+
+def test_a_figure_that_falls_short_is_not_written_as_what_it_falls_short_of() -> None:
+    """5 in 1,000 are worth it, and an error of a tenth is to be found."""
+    plan = plan_of(
+        replace(forecast(1.0, 0.0046, 0.0), smallest=Findable(error=0.08, difference=None)),
+        replace(forecast(2.0, 0.0052, 0.0), smallest=Findable(error=0.1004, difference=None)),
+        replace(
+            forecast(4.0, 0.0052, 0.0, is_worth_it=True), smallest=Findable(error=0.0996, difference=None)
+        ),
+    )
+    found = [(row[3], row[4], row[-1]) for row in say_plan(plan).grid.rows]
+    assert found == [
+        ("0.46 points", "8.0 points", "no"),
+        ("0.5 points", "10.04 points", "no"),
+        ("0.5 points", "10.0 points", "yes"),
+    ]
+    assert "they gain 0.46 points" in say_plan(plan_of(plan.forecasts[0])).lead[2]
+    assert "find errors from 10.04 points on" in verdict(
+        replace(plan.forecasts[1], gain=plan.forecasts[0].gain)
+    )
 
 
 def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
