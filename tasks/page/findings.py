@@ -310,8 +310,11 @@ def _basis(run: Run) -> list[Sentence]:
         if held:
             cells = units.plural(len(held), "kind", "kinds")
             share = units.portion(min(sum(held), 1.0))
-            rest = "rests" if len(held) == 1 else "rest"
-            sentences.append(say("basis", cells=cells, share=share, nouns=run.nouns, rest=rest, basis=on))
+            rest, take = ("rests", "takes") if len(held) == 1 else ("rest", "take")
+            form = "basis others" if key == "neighbours" else "basis"
+            sentences.append(
+                say(form, cells=cells, share=share, nouns=run.nouns, rest=rest, take=take, basis=on)
+            )
     return sentences
 
 

@@ -268,9 +268,9 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
             return (say("no bound question"),)
         return (say("liar question", one=units.decimal(max(forces), 1)),)
     where = (
-        "in every kind at once"
+        "in all kinds with one report"
         if force.at_once >= run.n_cells
-        else f"in up to {units.plural(force.at_once, 'kind', 'kinds')} at once"
+        else f"in up to {units.plural(force.at_once, 'kind', 'kinds')} with one report"
     )
     if math.isinf(force.one):
         return (say("no bound", where=where),)
@@ -319,7 +319,8 @@ def _open(run: Run) -> tuple[Sentence, ...]:
         columns = units.listed([f"“{name}”" for name in run.public_columns])
         sentences.append(say("open columns", columns=columns, nouns=run.nouns))
     if run.where:
-        sentences.append(say("open where", where=run.where))
+        is_plain = "(" not in run.where  # whoever protects data reads no SQL
+        sentences.append(say("open where", where=run.where) if is_plain else say("open condition"))
     sentences.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
     if run.scores is not None:
         key = "open scores" if run.is_simulation else "open scores, a release"

@@ -289,17 +289,16 @@ def _differences(run: Run) -> list[Sentence]:
     if model.figure == "correction":
         sentences = []
         if model.chance is not None and not model.is_found and _is_better(run):
-            sentences.append(say("not by reports", nouns=run.nouns, chance=units.percent(model.chance, 0)))
+            chance = units.of_hundred(model.chance)
+            sentences.append(say("not by reports", nouns=run.nouns, chance=chance))
         elif model.chance is not None and not model.is_found:
             sentences += _no_difference(run)
-            sentences.append(say("chance", chance=units.percent(model.chance, 0)))
+            sentences.append(say("chance", chance=units.of_hundred(model.chance)))
             sentences += _hidden(run)
         elif model.tree is not None:
             at = model.tree.clearest
             average = model.tree.estimates[at]
             sentences.append(_average(run, average, model.outputs[at]))
-            if model.is_found and not average.is_clear and model.chance is not None:
-                sentences.append(say("together", chance=units.portion(model.chance)))
         if model.is_found and model.is_particular is not None:
             whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
             sentences.append(say(whom, nouns=run.nouns, chance=units.portion(model.chance_alike or 0.0)))
@@ -350,7 +349,10 @@ def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
     """The public model's error on average."""
     unit = label_unit(run, signed=True)
     if not estimate.is_clear:
-        return say("average unclear", output=output, size=unit.estimate(estimate, with_unit=True))
+        written, chance = unit.estimate(estimate, with_unit=True), run.model.chance
+        if run.model.is_found and chance is not None:
+            return say("off together", output=output, size=written, chance=units.of_hundred(chance))
+        return say("average unclear", output=output, size=written)
     plain = Unit(unit.kind, unit.spread, unit.name)
     is_class = run.label == "class"
     is_low = estimate.value > 0

@@ -49,6 +49,13 @@ def portion(value: float) -> str:
     return percent(max(value, 0.0), 0)
 
 
+def of_hundred(chance: float) -> str:
+    """How many times in 100, never none and never all: 0.17 as "17"."""
+    if chance < 0.01:
+        return "fewer than 1"
+    return "more than 99" if chance > 0.99 else f"{100 * chance:.0f}"
+
+
 def sure(share: float) -> str:
     """A chance below 1 in whole percents, with decimals where it would round to 100."""
     digits = 0

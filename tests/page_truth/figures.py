@@ -153,6 +153,11 @@ def signed_average(run: Run) -> Figures:
     return (-(value or 0.0), *rest) if len(rest) == 1 else (-value, *(-(end or 0.0) for end in rest[::-1]))
 
 
+def of_hundred(run: Run) -> float:
+    """In how many of 100 collections noise alone would look like the reports; between 1 and 99."""
+    return min(max(100.0 * float(run.model.corrections.chance), 1.0), 99.0)
+
+
 def clear_kinds(run: Run) -> Figures:
     found = run.model.corrections
     is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)

@@ -304,11 +304,24 @@ def test_a_direction_is_only_given_beyond_its_error(runs: dict[str, Run]) -> Non
     assert run.model.tree is not None
     for value, sd, key in ((0.05, 0.01, "average correction"), (0.05, 0.04, "average unclear")):
         tree = replace(run.model.tree, estimates=(Estimate(value=value, sd=sd),))
-        keys = [
-            one.key
-            for one in summary.lead(replace(run, description=replace(run.model, tree=tree, is_found=True)))
-        ]
-        assert key in keys
+        found = replace(run, description=replace(run.model, tree=tree, is_found=True, chance=None))
+        assert key in [one.key for one in summary.lead(found)]
+
+
+@pytest.mark.parametrize(("chance", "said"), [(0.03, "3"), (0.001, "fewer than 1"), (0.999, "more than 99")])
+def test_what_is_unclear_on_average_and_clear_in_all_is_one_statement(
+    runs: dict[str, Run], chance: float, said: str
+) -> None:
+    run = runs["a correction"]
+    assert run.model.tree is not None
+    tree = replace(run.model.tree, estimates=(Estimate(value=0.008, sd=0.06),))
+    model = replace(run.model, tree=tree, is_found=True, is_particular=False, chance=chance)
+    told = " ".join(one.text for one in summary.lead(replace(run, description=model)))
+    assert "on average cannot be told (+0.8 ± 12.0\u00a0points), but over all" in told.replace(
+        "±\u00a0", "± "
+    )
+    assert f"a difference this large would appear by chance in {said} of 100 collections." in told
+    assert "The public model may be wrong for everybody, and not for private rows alone" in told
 
 
 def test_a_run_in_rounds_says_why_no_other_epsilon_is_drawn(runs: dict[str, Run]) -> None:
@@ -424,6 +437,16 @@ def test_a_release_that_is_scored_says_that_its_page_is_not_for_others(runs: dic
     assert "protected, this page is not: do not publish it." in page
     assert "this page has exact counts of them" in page
     assert "do not publish" not in render(run)
+
+
+@pytest.mark.parametrize(
+    "where", ["consent = 'yes'", "TRY(CAST(replace(Price, '£', '') AS DOUBLE)) IS NOT NULL"]
+)
+def test_whoever_protects_data_reads_no_functions_of_sql(runs: dict[str, Run], where: str) -> None:
+    run = replace(runs["classes"], where=where)
+    said = " ".join(one.text for answer in privacy.answers(run) for one in answer.sentences)
+    assert ("is true of whoever took part" in said) == (where in said) == ("(" not in where)
+    assert ("meets the condition “where” of the configuration" in said) == ("(" in where)
 
 
 def test_the_ledgers_figures_and_the_influence_are_said(runs: dict[str, Run]) -> None:
