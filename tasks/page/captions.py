@@ -94,7 +94,7 @@ SAYS = {
     "noise luck": "The noise helped here by chance, by {cost} ({low} to {high}).",
     # captions
     "scores": "{figure} on {n} held back, with 95{narrow}% intervals. {better}",
-    "spread": "The bar under “{ours}” holds 90{narrow}% of {draws} of the noise: {low} to {high}.",
+    "spread": "Lower bar: 90{narrow}% of {draws} of the noise, {low} to {high}.",
     "no strip": "Another ε is not drawn: everybody would be asked anew. “ldptree plan” forecasts it.",
     "strip": "Each dot is one draw of the noise.{better}",
     "strip surely": "From ε = {least} up, every draw beats {reference}.",

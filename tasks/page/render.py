@@ -273,8 +273,7 @@ def _note_scores(run: Run) -> Sentence | None:
     if spread is None:
         return say("no strip") if run.privacy.features else None
     draws = units.plural(run.scores.redraws, "draw", "draws")
-    low, high = unit.bare(spread.low), unit.bare(spread.high)
-    return say("spread", ours=summary.name_score(run, run.scores.ours), draws=draws, low=low, high=high)
+    return say("spread", draws=draws, low=unit.bare(spread.low), high=unit.bare(spread.high))
 
 
 def _without(run: Run) -> str:
