@@ -27,6 +27,10 @@ from tasks.step import faults_stay_in_zone
 
 PROTECTS_NOBODY = f"{NOBODY} Leave simulation.noise_seed out to ask people."
 """What a run says that asks in earnest with seeded noise."""
+PAGE_IS_NOT_PRIVATE = (
+    "Epsilon covers the model, not the page: scores and comparisons read private rows without noise."
+)
+"""What a release says that is scored on private rows."""
 UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""
 UNKNOWN_CONVERSATION = "not known yet"

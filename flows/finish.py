@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from flows.budget import PAGE_IS_NOT_PRIVATE
 from flows.pipeline import Pipeline
 from flows.work_folder.index import list_run, list_started
 from ldptree.errors import LdptreeError
@@ -65,7 +66,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "why_chosen": run.terms.why_chosen,
         **of_family,
         "steps": steps_of(run.timeline, by_step),
-        "protection": say_protection(facts),
+        "protection": f"{say_protection(facts)} {PAGE_IS_NOT_PRIVATE if config.is_scored_release else ''}".strip(),
         "finding": say_finding(facts),
         "details": say_details(facts),
         "seconds": round(run.timeline.elapsed, 2),
@@ -79,8 +80,19 @@ def finish(run: Pipeline) -> dict[str, Any]:
     list_run(store, run.name, _card(run, facts))
     if not facts.privacy.features:
         build(store, all_runs(store))
-    run.execute.show(summarize(facts), facts.title, summary)
+    run.execute.show(summarize_run(facts, summary), facts.title, summary)
     return summary
+
+
+def say_estimator(summary: Mapping[str, Any]) -> str:
+    """Which estimator learned, and why that one."""
+    return f"Estimator: {summary['estimator']}, as {summary['why_chosen'] or 'configured'}."
+
+
+def summarize_run(facts: Run, summary: Mapping[str, Any]) -> str:
+    """The page's summary as Markdown, with all that is said of whom the run protects, and last which estimator learned."""
+    text = summarize(facts).replace(say_protection(facts), summary["protection"], 1)
+    return f"{text}\n{say_estimator(summary)}\n"
 
 
 def _row_format(run: Pipeline) -> RowFormat:

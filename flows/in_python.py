@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from flows.budget import PROTECTS_NOBODY
 from flows.execute import Plainly
-from flows.finish import finish, page_of_failure, stop_where_failed
+from flows.finish import finish, page_of_failure, say_estimator, stop_where_failed, summarize_run
 from flows.naming import name_run
 from flows.pipeline import Pipeline
 from flows.work_folder.provenance import in_use
@@ -38,8 +38,6 @@ from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
 from tasks.data.source import check_named, say_changed
 from tasks.page.data import Run as Facts
-from tasks.page.privacy import say_protection
-from tasks.page.render import summarize
 from tasks.page.summary import headline
 from tasks.predict import load_model, predict_table, read_matrix
 from tasks.progress import Timeline
@@ -91,9 +89,14 @@ class Run:
         """Whether the run protects the holders, in a sentence."""
         if self.summary["trial"]:
             return (
-                f"{say_protection(self.facts)} It is a trial: release=True or campaign={{...}} asks people."
+                f"{self.summary['protection']} It is a trial: release=True or campaign={{...}} asks people."
             )
-        return PROTECTS_NOBODY if self.facts.privacy.seeded else say_protection(self.facts)
+        return PROTECTS_NOBODY if self.facts.privacy.seeded else str(self.summary["protection"])
+
+    @property
+    def estimator(self) -> str:
+        """Which estimator learned and why that one, in a sentence."""
+        return say_estimator(self.summary)
 
     @cached_property
     def headline(self) -> str:
@@ -109,20 +112,20 @@ class Run:
         return predict(self.model, source)
 
     def __str__(self) -> str:
-        """The page's summary, as Markdown."""
-        return summarize(self.facts)
+        """The page's summary and which estimator learned, as Markdown."""
+        return summarize_run(self.facts, self.summary)
 
     def __repr__(self) -> str:
-        return f"<Run {self.summary['run']}: {self.headline} {self.protection}>"
+        return f"<Run {self.summary['run']}: {self.headline} {self.estimator} {self.protection}>"
 
     def _repr_html_(self) -> str:
-        """Whom the run protects, and the page in a frame of its own: neither its style nor the notebook's reaches the other, and
-        no script runs.
+        """Which estimator learned, whom the run protects, and the page in a frame of its own: neither its style nor the
+        notebook's reaches the other, and no script runs.
         """
         page = html.escape(self.page.read_text(encoding="utf-8"), quote=True)
         title = html.escape(self.headline, quote=True)
         return (
-            f"<p>{html.escape(self.protection)}</p>"
+            f"<p>{html.escape(f'{self.estimator} {self.protection}')}</p>"
             f'<iframe sandbox="" title="{title}" style="width:100%;height:{HEIGHT}px;border:0" srcdoc="{page}">'
             "</iframe>"
         )

@@ -228,6 +228,11 @@ class RunTables(Table):
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4])
 
     @property
+    def is_scored_release(self) -> bool:
+        """Whether real coins protect the reports, while scores read private rows as they are."""
+        return self.evaluate and not self.is_seeded
+
+    @property
     def is_seeded(self) -> bool:
         """A seeded run repeats byte for byte, and protects nobody."""
         return self.noise_seed is not None

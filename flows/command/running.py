@@ -125,6 +125,7 @@ def _send_last_words() -> None:
 
 def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) -> None:
     from flows.budget import PROTECTS_NOBODY
+    from flows.finish import say_estimator
     from tasks.page.captions import name_scores
     from tasks.page.units import decimal, error_unit
 
@@ -159,8 +160,6 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
             f'label   {summary["target"]}: read as a {summary["label"]} (dataset.label = "{other}" reads it as a {other})'
         )
     lines.append(_asked(summary))
-    if why := summary["why_chosen"]:
-        lines.append(f'chosen  model.estimator = "{summary["estimator"]}": {why}')
     if summary["trial"]:
         lines.append(
             f"{summary['protection']} It is a trial, and no ledger was charged: --release or [campaign] asks people."
@@ -176,6 +175,6 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:
         lines.append("Prefect was started for this run alone; `ldptree ui` keeps one up and saves that wait.")
-    for line in (*lines, summary["finding"]):
+    for line in (*lines, f"{summary['finding']} {say_estimator(summary)}"):
         console.print(line, soft_wrap=True, markup=False)
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from flows.budget import PROTECTS_NOBODY
+from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
 from flows.command.streams import print_json
 from flows.command.terminal import seconds_in_words
 from flows.run_plan.expected import Size, expect_sizes
@@ -45,6 +45,8 @@ def show_plan(config: RunConfig, work: Path, *, as_json: bool) -> None:
         console.print(sentence)
         if config.is_seeded and not config.is_trial:
             console.print(PROTECTS_NOBODY, soft_wrap=True)
+        if config.is_scored_release:
+            console.print(PAGE_IS_NOT_PRIVATE, soft_wrap=True)
     if look.refused is not None:
         raise look.refused
 

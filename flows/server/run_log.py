@@ -14,7 +14,7 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.runtime import deployment, flow_run
 
-from flows.budget import PROTECTS_NOBODY
+from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
 from flows.naming import command_again
 from flows.server.artifacts import Artifacts
 from flows.server.automations import tell_pause
@@ -129,11 +129,15 @@ def show_failure(artifacts: Artifacts, message: str, *, command: str, has_starte
 
 
 def warn_at_start(config: RunConfig) -> None:
-    """Whom a run protects that asks in earnest with seeded noise; which file was changed since its copy was written."""
+    """Whom a run protects that asks in earnest with seeded noise; that scores are not protected; which file was changed since
+    its copy was written.
+    """
     for sentence in say_changed(config.dataset):
         get_run_logger().warning("%s", sentence)
     if config.is_seeded and not config.is_trial:
         get_run_logger().warning("%s", PROTECTS_NOBODY)
+    if config.is_scored_release:
+        get_run_logger().warning("%s", PAGE_IS_NOT_PRIVATE)
 
 
 @contextmanager

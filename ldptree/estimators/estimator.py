@@ -69,6 +69,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Whether there is a model: a fit that was refused has left classes and columns, and none."""
         return hasattr(self, self._learned)
 
+    def __str__(self) -> str:
+        """Its parameters, and once fitted what was learned."""
+        return f"{self!r}\n{self.model_}" if self.__sklearn_is_fitted__() else repr(self)
+
     def _html_repr(self) -> str:
         """What a notebook shows: scikit-learn's table of parameters until it is fitted, then what was learned."""
         if not self.__sklearn_is_fitted__():

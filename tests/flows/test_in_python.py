@@ -18,6 +18,7 @@ from page_truth.reading import read
 
 import ldptree
 from flows import in_python
+from flows.budget import PAGE_IS_NOT_PRIVATE
 from ldptree.errors import ConfigError, DataError
 from storage import frames
 from storage.store import Store
@@ -222,7 +223,8 @@ def test_a_frame_that_is_no_table_is_refused_without_its_values(data, called):
 def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
     shown = of_frame._repr_html_()
     assert shown.startswith(
-        "<p>This run protects nobody. Anyone with its seed can take the noise away. It is a trial: release=True"
+        "<p>Estimator: lpct, as configured. This run protects nobody. Anyone with its seed can take the noise away. "
+        "It is a trial: release=True"
     )
     assert '<iframe sandbox="" ' in shown
     assert "<script" not in shown
@@ -231,6 +233,26 @@ def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
     assert page == of_frame.page.read_text()
     assert "<svg" in page
     assert of_frame.headline in shown.partition(" style=")[0]
+
+
+def test_a_run_says_which_estimator_learned_and_why(of_frame, data):
+    assert str(of_frame).endswith("\n\nEstimator: lpct, as configured.\n")
+    chosen = in_python.run(data, **OF_RIDES | {"model": {"depth": 3}})
+    said = (
+        f"Estimator: correction, as {chosen.summary['n_public']} public rows are enough for a public model, "
+        "which reports can correct."
+    )
+    assert str(chosen).endswith(f"\n\n{said}\n")
+    assert said in repr(chosen)
+
+
+def test_a_release_that_is_scored_says_that_its_page_is_not_private(of_frame, data, tmp_path):
+    words = {key: value for key, value in OF_RIDES.items() if key != "simulation"}
+    scored = in_python.run(data, work=tmp_path / "w", release=True, **words)
+    for said in (str(scored), repr(scored), scored.summary["protection"]):
+        assert f"protects them. {PAGE_IS_NOT_PRIVATE}" in said.replace("\u00a0", " ")
+        assert said.count(PAGE_IS_NOT_PRIVATE) == 1
+    assert PAGE_IS_NOT_PRIVATE not in str(of_frame)
 
 
 def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
@@ -244,6 +266,7 @@ def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
     assert "A release: holders drew the coins of the operating system" in str(released)
     assert released.protection == released.summary["protection"]
     assert "nobody" not in released.protection
+    assert PAGE_IS_NOT_PRIVATE not in str(released)
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

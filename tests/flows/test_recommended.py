@@ -7,7 +7,7 @@ import json
 import pytest
 from chain import Chain, fares, fares_config, learned, rides, rides_config
 
-from flows.budget import PROTECTS_NOBODY
+from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
 from flows.command import running
 from flows.run_plan.show import show_plan
 from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
@@ -124,7 +124,8 @@ SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_o
 
 
 @pytest.mark.parametrize(
-    ("trial", "seeded", "why"), [(True, True, "240 public rows"), (False, True, ""), (False, False, "")]
+    ("trial", "seeded", "why"),
+    [(True, True, "240 public rows are too few"), (False, True, ""), (False, False, "")],
 )
 def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, trial, seeded, why):
     summary = SUMMARY | {"estimator": "lpct", "trial": trial, "seeded": seeded, "why_chosen": why}
@@ -133,7 +134,8 @@ def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, tria
     assert ("no ledger was charged" in said) is trial
     assert (PROTECTS_NOBODY in said) is (seeded and not trial)
     assert ("no holder has spent more than epsilon 3" in said) is not (seeded or trial)
-    assert ('model.estimator = "lpct": 240 public rows' in said) is bool(why)
+    end = "Estimator: lpct, as 240 public rows are too few." if why else "Estimator: lpct, as configured."
+    assert said.splitlines()[-1] == f"f {end}"
 
 
 def test_the_terminal_writes_errors_of_numbers_as_the_finding_does_and_no_negative_zero(capsys):
@@ -154,7 +156,16 @@ def test_a_plan_says_whom_a_run_with_seeded_noise_protects_as_the_run_does(tmp_p
     path = rides(tmp_path / "rides.csv", 50, 1)
     config = rides_config(path, simulation={"noise_seed": seed}, evaluate=campaign is None, **tables)
     show_plan(config, tmp_path / "work", as_json=False)
-    assert (PROTECTS_NOBODY in capsys.readouterr().out) is (campaign is not None and seed is not None)
+    said = capsys.readouterr().out
+    assert (PROTECTS_NOBODY in said) is (campaign is not None and seed is not None)
+    assert PAGE_IS_NOT_PRIVATE not in said
     show_plan(config, tmp_path / "work", as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert (said["seeded"], said["trial"]) == (config.is_seeded, campaign is None)
+
+
+def test_a_plan_of_a_release_that_is_scored_says_that_scores_are_not_protected(tmp_path, capsys):
+    path = rides(tmp_path / "rides.csv", 50, 1)
+    config = rides_config(path, simulation={"noise_seed": None}, release=True)
+    show_plan(config, tmp_path / "work", as_json=False)
+    assert PAGE_IS_NOT_PRIVATE in capsys.readouterr().out

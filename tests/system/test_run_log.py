@@ -11,7 +11,7 @@ import pytest
 from chain import rides
 from whole_runs import rides_toml, run
 
-from flows.budget import PROTECTS_NOBODY
+from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
 from flows.server import artifacts as sent
 from flows.server import run_log
 from flows.server.artifacts import Artifacts
@@ -206,6 +206,14 @@ def test_a_run_that_asks_with_seeded_noise_says_in_its_log_that_it_protects_nobo
         run(load(rides_toml(tmp_path / "rides.toml", path, dataset=dataset, **changes)), tmp_path / "work")
     ours = [one.getMessage() for one in lines.records if one.name == OURS]
     assert ours == [PROTECTS_NOBODY] * (seed is not None and asks)
+
+
+def test_a_release_that_is_scored_says_in_its_log_that_its_page_is_not_private(lines, tmp_path):
+    path = str(rides(tmp_path / "rides.csv", 20, seed=1))
+    config = rides_toml(tmp_path / "rides.toml", path, simulation={"noise_seed": None}, evaluate=True)
+    for assignments in (["release=true"], ["release=true", "evaluate=false"], []):
+        run_log.warn_at_start(load(config, assignments))
+    assert [one.getMessage() for one in lines.records if one.name == OURS] == [PAGE_IS_NOT_PRIVATE]
 
 
 def test_a_run_says_in_its_log_that_its_file_was_changed_after_the_copy_that_it_reads(lines, tmp_path):

@@ -112,7 +112,13 @@ def test_a_notebook_shows_parameters_and_once_fitted_what_was_learned(name):
     assert "at epsilon 4" in shown
     assert repr(found) in shown
     assert "x0" in shown.partition(str(found.model_))[2]
-    assert str(found) == repr(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_printed_it_is_its_parameters_and_once_fitted_its_model(name):
+    made, found = CASES[name].make(), fitted(name)
+    assert str(made) == repr(made) == repr(found)
+    assert str(found) == f"{found!r}\n{found.model_}"
 
 
 ALIKE = [name for name in CASES if name not in ("lpct", "histoftree")]
