@@ -228,19 +228,6 @@ def test_what_noise_costs_is_no_negative_cost(runs: dict[str, Run], noiseless: f
     assert said in [one.text for one in summary.gain(run)]
 
 
-def test_a_difference_that_is_there_is_not_written_as_none(runs: dict[str, Run]) -> None:
-    """All figures of a sentence have as many decimals as the smallest needs; one that is as good as nothing asks for none."""
-    run = runs["a correction"]
-    small = _scored(run, (0.0001, 0.001), before=0.61, ours=0.6104)
-    assert [one.text for one in summary.gain(small)] == [
-        "Up 0.04\u00a0points (95\u202f% interval 0.01 to 0.10)."
-    ]
-    exact = _scored(run, (1e-9, 0.03), before=0.61, ours=0.61)
-    assert [one.text for one in summary.gain(exact)] == [
-        "Up 0.0\u00a0points (95\u202f% interval 0.0 to 3.0)."
-    ]
-
-
 def test_where_nothing_is_found_the_heading_says_so(runs: dict[str, Run]) -> None:
     run = runs["a correction"]
     run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False), hidden=None)
@@ -308,57 +295,10 @@ def test_a_direction_is_only_given_beyond_its_error(runs: dict[str, Run]) -> Non
         assert key in [one.key for one in summary.lead(found)]
 
 
-@pytest.mark.parametrize(("chance", "said"), [(0.03, "3"), (0.001, "fewer than 1"), (0.999, "more than 99")])
-def test_what_is_unclear_on_average_and_clear_in_all_is_one_statement(
-    runs: dict[str, Run], chance: float, said: str
-) -> None:
-    run = runs["a correction"]
-    assert run.model.tree is not None
-    tree = replace(run.model.tree, estimates=(Estimate(value=0.008, sd=0.06),))
-    model = replace(run.model, tree=tree, is_found=True, is_particular=False, chance=chance)
-    told = " ".join(one.text for one in summary.lead(replace(run, description=model)))
-    assert "on average cannot be told (+0.8 ± 12.0\u00a0points), but over all" in told.replace(
-        "±\u00a0", "± "
-    )
-    assert f"a difference this large would appear by chance in {said} of 100 collections." in told
-    assert "The public model may be wrong for everybody, and not for private rows alone" in told
-
-
 def test_a_run_in_rounds_says_why_no_other_epsilon_is_drawn(runs: dict[str, Run]) -> None:
     for name, run in runs.items():
         is_said = "everybody would be asked anew" in render(run)
         assert is_said == (name in ("rounds", "a tree of rounds")), name
-
-
-@pytest.mark.parametrize(
-    ("corrected", "outputs", "said"),
-    [
-        ((0.161, 0.4), 2, ", and is then scaled to a whole."),
-        (
-            (0.167,),
-            1,
-            "each row keeps at least 10\u202f% of its chance of a class, and of its chance of any other.",
-        ),
-        ((0.162,), 1, ""),
-    ],
-)
-def test_figures_that_do_not_add_up_say_why(
-    runs: dict[str, Run], corrected: tuple[float, ...], outputs: int, said: str
-) -> None:
-    """Public 19.3 and correction -3.2 are 16.1."""
-    run = runs["a correction"]
-    cell = replace(
-        run.model.cells[0],
-        public=(Estimate(value=0.193),) * outputs,
-        estimates=(Estimate(value=-0.032, sd=0.1),) * outputs,
-        answers=corrected,
-        reports=(),
-    )
-    model = replace(run.model, cells=(cell,), outputs=("a", "b")[:outputs], tree=None)
-    table = findings.tabulate_cells(replace(run, description=model, scores=None))
-    assert table is not None
-    told = [one.text for one in table.notes if one.key == "adds up"]
-    assert told == [] if not said else told[0].endswith(said)
 
 
 def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> None:

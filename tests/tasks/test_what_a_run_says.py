@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ldptree.models.description import Description
-from tasks.page import summary, units
+from ldptree.models.description import Cell, Description, Estimate, Node
+from tasks.page import findings, summary, units
 from tasks.page.data import Hidden, Making, Privacy, Run, Score, Scores, Span
 from tasks.page.units import Unit
 
@@ -166,3 +166,54 @@ def test_no_figure_is_a_negative_zero() -> None:
     written = [units.decimal(-0.0004), units.chance(-1e-9), units.figures(-0.0, 3), units.percent(-1e-9)]
     written += [Unit(kind, signed=True).value(-1e-9) for kind in ("share", "points", "number")]
     assert not [one for one in written if one.startswith((units.MINUS, "-"))]
+
+
+def test_a_difference_that_is_there_is_not_written_as_none() -> None:
+    """All figures of a sentence have as many decimals as the smallest needs; one that is as good as nothing asks for none."""
+
+    def said(ours: float, lead: tuple[float, float]) -> list[str]:
+        public = replace(PUBLIC, metrics={"accuracy": 0.61}, lead=Span(low=lead[0], high=lead[1]))
+        return [one.text for one in summary.gain(_run(_score("ours", ours), public))]
+
+    assert said(0.6104, (0.0001, 0.001)) == ["Up 0.04\u00a0points (95\u202f% interval 0.01 to 0.10)."]
+    assert said(0.61, (1e-9, 0.03)) == ["Up 0.0\u00a0points (95\u202f% interval 0.0 to 3.0)."]
+
+
+@pytest.mark.parametrize(("chance", "said"), [(0.03, "3"), (0.001, "fewer than 1"), (0.999, "more than 99")])
+def test_what_is_unclear_on_average_and_clear_in_all_is_one_statement(chance: float, said: str) -> None:
+    tree = Node(conditions=(), cells=1, share=1.0, estimates=(Estimate(value=0.008, sd=0.06),), cell=0)
+    model = replace(DESCRIBED, tree=tree, is_found=True, is_particular=False, chance=chance)
+    run = _run(_score("ours", 0.52), PUBLIC, description=model)
+    told = " ".join(one.text for one in summary.lead(run))
+    assert "on average cannot be told (+0.8 ± 12.0\u00a0points), but over all" in told.replace(
+        "±\u00a0", "± "
+    )
+    assert f"a difference this large would appear by chance in {said} of 100 collections." in told
+    assert "The public model may be wrong for everybody, and not for private rows alone" in told
+
+
+@pytest.mark.parametrize(
+    ("corrected", "outputs", "said"),
+    [
+        ((0.161, 0.4), ("a", "b"), ", and is then scaled to a whole."),
+        ((0.167,), ("a",), "at least 10\u202f% of its chance of a class, and of its chance of any other."),
+        ((0.162,), ("a",), ""),
+    ],
+)
+def test_figures_that_do_not_add_up_say_why(
+    corrected: tuple[float, ...], outputs: tuple[str, ...], said: str
+) -> None:
+    """Public 19.3 and correction -3.2 are 16.1."""
+    cell = Cell(
+        path=(),
+        share=1.0,
+        rests_on="private",
+        public=(Estimate(value=0.193),) * len(outputs),
+        estimates=(Estimate(value=-0.032, sd=0.1),) * len(outputs),
+        answers=corrected,
+    )
+    model = replace(DESCRIBED, cells=(cell,), outputs=outputs)
+    table = findings.tabulate_cells(replace(_run(_score("ours", 0.52), description=model), scores=None))
+    assert table is not None
+    told = [one.text for one in table.notes if one.key == "adds up"]
+    assert told == [] if not said else told[0].endswith(said)
