@@ -168,8 +168,8 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         lines.append(PROTECTS_NOBODY)
     else:
         lines.append(
-            f"{summary['protection']} The ledger counts it: no holder has spent more than epsilon {summary['largest_spend']:g} "
-            "in this work folder."
+            f"{summary['protection']} The ledger counts this release: no holder has spent more than epsilon "
+            f"{summary['largest_spend']:g} in this work folder."
         )
     lines += _left_out(summary["columns_left_out"])
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
