@@ -5,7 +5,6 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEVELOP := $(VENV)/ready-dev
 DOCS := $(VENV)/ready-docs
-UV_VERSION := 0.13.9
 export UV_LINK_MODE ?= copy
 export PYTHONDONTWRITEBYTECODE :=  # else each process of the tests compiles them all anew: 13 s of 30
 SHARED := --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 10 --durations-min 5
@@ -20,16 +19,17 @@ setup: $(READY)  ## make .venv with what a run needs, from requirements.lock (ex
 
 develop: $(DEVELOP)  ## add what tests, lint and types need, from requirements-dev.lock
 
-$(READY): requirements.lock pyproject.toml ldptree/pyproject.toml
+$(READY): requirements-uv.lock requirements.lock pyproject.toml ldptree/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ldptree needs python >= 3.11: make setup PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable ldptree --editable .
 	@touch $@
 
-$(VENV)/ready-%: requirements-%.lock $(READY)
+$(VENV)/ready-%: requirements-%.lock benchmark/pyproject.toml $(READY)
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-$*.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable benchmark
 	@touch $@
 
 run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one HTML page
@@ -38,9 +38,8 @@ run: setup  ## run the quickstart: 300,000 simulated trips, from raw CSV to one 
 test: develop  ## the whole test suite, but what `make slow` runs
 	$(BIN)/python -m pytest $(SHARED)
 
-PART ?= 1/1
-slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills; or PART=2/3 of them
-	$(BIN)/python -m pytest -m slow --part $(PART) $(SHARED)
+slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills
+	$(BIN)/python -m pytest -m slow $(SHARED)
 
 faults: develop  ## plant 28 faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py
@@ -66,7 +65,7 @@ types: develop  ## mypy, strict
 check: lint types test  ## lint, types and tests
 
 bench: develop  ## the timed comparisons (minutes)
-	$(BIN)/python benchmarks/pipeline.py
+	$(BIN)/python benchmark/timed/pipeline.py
 
 reference: develop  ## write the docs that are generated: from the code, and from what was measured
 	$(BIN)/python docs/draw_architecture.py
@@ -80,16 +79,18 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
 	@echo "site/index.html; with extracts in its search: $(BIN)/python -m http.server --directory site"
 
-COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
-  --no-emit-package ldptree pyproject.toml --group build
-lock: setup  ## write the locks anew from pyproject.toml: of a run, of development, of the docs, with the same versions
-	$(COMPILE) --upgrade --group dev --output-file requirements-dev.lock
-	$(COMPILE) --upgrade --constraints requirements-dev.lock --output-file requirements.lock
-	$(COMPILE) --upgrade --constraints requirements-dev.lock --group docs --output-file requirements-docs.lock
+PIN := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --upgrade
+COMPILE := $(PIN) --no-emit-package ldptree pyproject.toml --group build
+lock: setup  ## write the locks anew from pyproject.toml: of a run, of development, of the docs, with the same versions; and of uv
+	echo uv | $(PIN) - --output-file requirements-uv.lock
+	$(COMPILE) --group dev --output-file requirements-dev.lock
+	$(COMPILE) --constraints requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --constraints requirements-dev.lock --group docs --output-file requirements-docs.lock
 
-wheels: setup  ## build wheels and source distributions of ldptree and ldptree-pipeline into dist/
+wheels: setup  ## build wheels and source distributions of ldptree, ldptree-pipeline and ldptree-benchmark into dist/
 	cd ldptree && ../$(BIN)/python -m hatchling build -d ../dist
 	$(BIN)/python -m hatchling build
+	cd benchmark && ../$(BIN)/python -m hatchling build -d ../dist
 
 clean:  ## remove the environment and what tools leave (never a work folder)
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache

@@ -17,10 +17,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows")
+LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows", "benchmark/ldptree_benchmark")
 ORDER = (
-    *("source", "ingest", "validate", "split", "scale", "show"),
-    *("partition", "perturb", "aggregate"),
+    *("source", "types", "read", "ingest", "count", "validate", "split", "cut", "scale", "show"),
+    *("partition", "perturb", "add", "aggregate"),
     *("prune", "evaluate", "report"),
 )
 """Of the steps that the picture has; others come last."""
@@ -29,9 +29,11 @@ REGISTRIES = {
     "mechanisms": ["ldptree.mechanisms.MECHANISMS"],
     "mechanisms of a number": ["ldptree.mechanisms.NUMBER_MECHANISMS", "ldptree.mechanisms.NUMERIC"],
     "partitions": ["ldptree.partition.PARTITIONS"],
-    "families (algorithms)": ["ldptree.families.FAMILIES"],
-    "families (settings)": ["schemas.families.FAMILIES"],
+    "families": ["ldptree.families.FAMILIES"],
     "baselines": ["ldptree.baselines.BASELINES"],
+    "rivals of numbers": ["ldptree_benchmark.rivals.REGRESSORS"],
+    "rivals of classes": ["ldptree_benchmark.rivals.CLASSIFIERS"],
+    "laws": ["ldptree_benchmark.laws.LAWS"],
 }
 """Where each registry is; the first that exists."""
 DRAWN = re.compile(r"(<!-- drawn: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -52,14 +54,14 @@ def draw_rooms() -> Iterator[str]:
     for layer in LAYERS:
         for path in sorted((ROOT / layer).rglob("__init__.py")):
             room = path.parent.relative_to(ROOT)
-            name = f"**`{room}/`**" if len(room.parts) == 1 else f"`{room}/`"
+            name = f"**`{room}/`**" if str(room) == layer else f"`{room}/`"
             yield f"| {name} | {first_sentence(path)} |"
 
 
 def steps() -> dict[str, tuple[Path, str, str]]:
-    """(file, version, zone of its record) of every `@step("name", version=..., home=...)` in tasks/."""
+    """(file, version, zone of its record) of every `@step("name", version=..., home=...)`."""
     found = {}
-    for path in sorted((ROOT / "tasks").rglob("*.py")):
+    for path in sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             for call in getattr(node, "decorator_list", []):
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "step":
@@ -100,8 +102,13 @@ def draw_registries() -> Iterator[str]:
     for title, places in REGISTRIES.items():
         if (found := registry(places)) is not None:
             yield f"| {title} | `{found[0]}` | {', '.join(found[1])} |"
-    for title, folder in (("data sets", "schemas/datasets"), ("ready-made runs", "configs")):
-        names = ", ".join(path.stem for path in sorted((ROOT / folder).glob("*.toml")))
+    for title, folder in (
+        ("data sets", "schemas/datasets"),
+        ("ready-made runs", "configs"),
+        ("suites", "benchmark/ldptree_benchmark/suites"),
+    ):
+        paths = sorted((ROOT / folder).glob("*.toml"))
+        names = ", ".join(path.stem for path in paths if path.stem != "papers")
         yield f"| {title} | none: a file in `{folder}/` is enough | {names} |"
 
 

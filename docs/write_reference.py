@@ -16,6 +16,9 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+if typing.TYPE_CHECKING:
+    from ldptree.settings import Settings
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
 SIGNS = {Ge: ("ge", "at least"), Gt: ("gt", "above"), Le: ("le", "at most"), Lt: ("lt", "below")}
@@ -46,25 +49,23 @@ def words(info: FieldInfo) -> str:
 
 def default(info: FieldInfo) -> str:
     """What holds where the key is left out."""
-    if info.is_required():
-        return "required"
-    if info.default is None or info.default in ((), {}, ""):
+    return "required" if info.is_required() else written_default(info.default)
+
+
+def written_default(value: Any) -> str:
+    """A default, as a configuration writes it."""
+    if value is None or value in ((), {}, ""):
         return ""
-    if isinstance(info.default, tuple):
-        return ", ".join(f'"{one}"' for one in info.default)
-    known = {True: "true", False: "false"}
-    return (
-        known[info.default]
-        if isinstance(info.default, bool)
-        else f'"{info.default}"'
-        if isinstance(info.default, str)
-        else f"{info.default:,}"
-    )
+    if isinstance(value, tuple):
+        return ", ".join(f'"{one}"' for one in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else f"{value:,}"
 
 
 def rows(table: type[BaseModel], prefix: str = "", *, without: frozenset[str] = frozenset()) -> Iterator[str]:
     """A line for each key of a table."""
-    from schemas.descriptions import describe_key
+    from ldptree.settings import texts_of
 
     for key, info in table.model_fields.items():
         if key in without:
@@ -73,7 +74,22 @@ def rows(table: type[BaseModel], prefix: str = "", *, without: frozenset[str] = 
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from rows(inner, f"{prefix}{key}.")
             continue
-        cells = (f"`{prefix}{key}`", default(info), describe_key(table, key), words(info))
+        cells = (f"`{prefix}{key}`", default(info), texts_of(table).get(key, ""), words(info))
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def rows_of_settings(settings: type[Settings], prefix: str) -> Iterator[str]:
+    """A line for each setting of a family."""
+    from ldptree.settings import annotations_of, describe_kind, settings_in, texts_of
+
+    texts, defaults = texts_of(settings), settings.defaults()
+    for key, kind in annotations_of(settings).items():
+        inner = settings_in(kind)
+        if inner is not None:
+            yield from rows_of_settings(inner, f"{prefix}{key}.")
+            continue
+        values = describe_kind(kind, written=True).replace("'", '"')
+        cells = (f"`{prefix}{key}`", written_default(defaults[key]), texts.get(key, ""), values)
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -82,9 +98,9 @@ HEAD = ["| key | default | meaning | values |", "|---|---|---|---|"]
 
 def write_configuration() -> Iterator[str]:
     """Every key of a configuration."""
+
     from schemas.config import RunConfig
-    from schemas.descriptions import describe_key
-    from schemas.families import FAMILIES, ModelConfig
+    from schemas.families import settings_by_name
 
     tables = {name: info.annotation for name, info in RunConfig.model_fields.items()}
     yield from (
@@ -105,17 +121,12 @@ def write_configuration() -> Iterator[str]:
         name for name, of in tables.items() if isinstance(of, type) and issubclass(of, BaseModel)
     )
     yield from rows(RunConfig, without=nested | {"model"})
-    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign", "run", "store"):
+    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign", "run"):
         yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
-    for name, family in FAMILIES.items():
-        meaning = describe_key(family, "estimator")
-        yield from ("", f'## [model] of estimator = "{name}"', "", meaning)
-        found = list(
-            rows(family, "model.", without=frozenset({"estimator"}) | frozenset(ModelConfig.model_fields))
-        )
-        yield from (["", *HEAD, *found] if found else [])
-    for name in ("correction", "features", "histoftree"):
-        yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
+    for name, settings in settings_by_name().items():
+        yield from ("", f'## [model] of estimator = "{name}"', "", settings.__doc__ or "")
+        yield from ("", *HEAD, *rows_of_settings(settings, "model."))
+    yield from ("", "## [features]", "", *HEAD, *rows(tables["features"], "features."))  # type: ignore[arg-type]
 
 
 def write_command_line() -> Iterator[str]:
@@ -136,9 +147,10 @@ def write_command_line() -> Iterator[str]:
     )
 
     def walk(command: Any, name: str) -> Iterator[str]:
-        for key, one in getattr(command, "commands", {}).items():
-            yield from walk(one, f"{name} {key}")
         if hasattr(command, "commands"):
+            context = command.make_context(name, ["--help"], resilient_parsing=True)
+            for key in command.list_commands(context):
+                yield from walk(command.get_command(context, key), f"{name} {key}")
             return
         named = "".join(f" {p.name.upper()}" for p in command.params if p.param_type_name == "argument")
         yield from (

@@ -1,1 +1,1 @@
-"""Which step follows which; the command line, the budget, the server."""
+"""The order of the steps, the command line, the budget and the server."""

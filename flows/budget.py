@@ -1,27 +1,28 @@
-"""What a run's questions cost whom: charged whole, before any holder answers, or refused. How spends add up is in
-`ldptree.protocol.ledger`, where they are kept in `storage.ledger.accounts`.
+"""Charge all questions of a run before any holder answers, or none of them. `ldptree.protocol.ledger` adds up what is
+spent, and `storage.ledger.accounts` keeps it.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
 import numpy as np
 
-from flows.asked import check_reported, shards_with_copy_index
-from ldptree.errors import BudgetError
+from flows.asked import check_reported, shards_asked
+from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
+from ldptree.protocol.protocol import Protocol as PublishedProtocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
 from storage.ledger.seal import seal_state
 from storage.store import Store
-from tasks.artifacts import read_protocol
 from tasks.page.captions import NOBODY
 from tasks.step import faults_stay_in_zone
 
@@ -31,6 +32,8 @@ PAGE_IS_NOT_PRIVATE = (
     "Epsilon covers the model, not the page: scores and comparisons read private rows without noise."
 )
 """What a release says that is scored on private rows."""
+WHO_ROWS_ARE = 'With holder = "row" nobody can tell whether rows of another file are the same people: {then}.'
+"""What a run says whose holders are rows, in a campaign or under a lifetime cap."""
 UNKNOWN = "not known yet,"
 """For the digest of a protocol that is not published."""
 UNKNOWN_CONVERSATION = "not known yet"
@@ -43,7 +46,7 @@ IN_ROUNDS = "rounds"
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What the curator learns of the ledger: never who.
+    """The part of the ledger that the curator learns. It never says who was asked.
 
     largest    the largest spend of any holder, over everything asked in this account.
     questions  on how many questions that was spent.
@@ -56,15 +59,27 @@ class Spent:
 
 
 def seal(store: Store) -> None:
-    """Seal what is kept of who was asked: after a charge and before anybody answers, and again when they have answered."""
+    """Seal the list of who was asked, once after a charge and before any answer, and again after the answers."""
     with faults_stay_in_zone(store, "ledger", "holders"):
         seal_state(store)
 
 
-def keep_apart(store: Store, config: RunConfig, held: Record) -> None:
-    """Keep which of a run's shards that hold the same is which, before they are charged: questions are known by it."""
-    with faults_stay_in_zone(store, "ledger", "holders"):
-        shards_with_copy_index(store, config, held, keep=True)
+def say_who_rows_are(store: Store | None, config: RunConfig) -> list[str]:
+    """A sentence where it counts whether rows of another file are the same people, which cannot be known; else none.
+
+    `store`: None where nothing was spent yet. A damaged ledger is left to whoever charges it.
+    """
+    if config.dataset.holder != "row" or config.is_trial:
+        return []
+    if not (config.campaign.name or config.privacy.lifetime_epsilon):
+        cap = None
+        with suppress(ArtifactCorrupt):
+            cap = None if store is None else account_of(store, config).read().cap
+        if cap is None:
+            return []
+    is_stated = config.dataset.new_people
+    then = "new_people = true takes them all for others" if is_stated else "another file will be refused"
+    return [WHO_ROWS_ARE.format(then=then)]
 
 
 def keep_cap(store: Store, config: RunConfig) -> None:
@@ -73,9 +88,9 @@ def keep_cap(store: Store, config: RunConfig) -> None:
         account_of(store, config).charge([], config.privacy.lifetime_epsilon)
 
 
-def may_stand(store: Store, config: RunConfig, held: Record) -> bool:
-    """Whether a question that is not known yet may be one that its holders were charged for: then it would cost nothing."""
-    if config.model.may_ask_again:
+def may_already_be_charged(store: Store, config: RunConfig, held: Record) -> bool:
+    """Return whether a question that is not known yet may be one that was charged already: then it would cost nothing."""
+    if config.model.settings.may_ask_again:
         return True  # its first question costs a part of epsilon
     asked = {
         _asks(question.name)
@@ -98,28 +113,34 @@ def keep_answers(
     store: Store,
     config: RunConfig,
     held: Record,
-    protocol: Manifest,
+    protocol: PublishedProtocol,
     form: str,
     reports: Mapping[str, Manifest],
 ) -> None:
-    """Keep in the ledger that a run's questions were answered, and by which files: `reports`, under the names of the shards.
+    """Record in the ledger that a run's questions were answered, with the files of reports by name of the shard.
 
     Of seeded simulations only what their campaign received: they draw lost reports again, and the same ones.
     """
     if config.noise_seed is None:
         with faults_stay_in_zone(store, "ledger", "holders"):
-            published = read_protocol(store, protocol)
             for question in questions_of(
-                store, config, held, published.digest_unmarked, published.rounds, form
+                store, config, held, protocol.digest_unmarked, protocol.rounds, form
             ):
                 files = [name for shard in question.shards for name in reports[shard].names]
                 account_of(store, config).keep_answer(question.name, files)
+            forget_drafts(store, (name for manifest in reports.values() for name in manifest.names))
     seal(store)
+
+
+def forget_drafts(store: Store, names: Iterable[str]) -> None:
+    """Remove the drafts of reports that the ledger has recorded. Until then a run publishes them again."""
+    for name in names:
+        store.objects.forget_draft(name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """One round's question to a raw file. `name`: whatever makes perturb give the reports that stand."""
+    """One round's question to a raw file. Its `name` changes with anything that makes perturb draw other reports."""
 
     name: str
     round: int
@@ -132,17 +153,17 @@ def questions_of(
     store: Store, config: RunConfig, held: Record, digest: str, rounds: Sequence[int], form: str
 ) -> list[_Question]:
     """Each round's question to each raw file with somebody to ask."""
-    shards = {shard.files[0].name: shard.digest for shard, _ in shards_with_copy_index(store, config, held)}
+    shards = {shard.files[0].name: shard.digest for shard, _ in shards_asked(store, config, held)}
     drawn = None if config.noise_seed is None else [config.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
-    found = []
+    questions = []
     for source, file in asked.items():
-        # Of a campaign's shard its name, else what it holds, and which it is of those that hold the same.
+        # Of a campaign's shard its name, else its own digest.
         known_by = sorted(
             file["shards"] if config.campaign.name else [shards[name] for name in file["shards"]]
         )
         reports = store.hasher("holders").of_value([drawn, known_by])[:16]
-        found += [
+        questions += [
             _Question(
                 name=f"{digest} round {number} reports {reports}",
                 round=number,
@@ -152,11 +173,11 @@ def questions_of(
             )
             for number in rounds
         ]
-    return found
+    return questions
 
 
 def _rest(config: RunConfig, asked: Sequence[Charge]) -> list[Charge]:
-    """What a run that asks in rounds has left for a later one after its first: it is refused before any of them."""
+    """Return charges for the rounds after the first, so that a run is refused before any of them."""
     return [
         replace(charge, question=f"after {charge.question}", epsilon=config.privacy.epsilon - charge.epsilon)
         for charge in asked
@@ -165,27 +186,27 @@ def _rest(config: RunConfig, asked: Sequence[Charge]) -> list[Charge]:
 
 
 def spent_now(ledger: Ledger) -> Spent:
-    """What the curator learns of it."""
+    """Return what the curator learns of a ledger."""
     largest = ledger.largest_spend()
     return Spent(largest=largest.epsilon, questions=len(largest.on), cap=ledger.cap)
 
 
 def account_of(store: Store, config: RunConfig) -> Account:
     """The account that a run is charged to."""
-    return Account(store, config.noise_seed)
+    return Account(store, config.noise_seed, new_people=config.dataset.new_people)
 
 
 class Cost(Protocol):
-    """What is asked, and what it costs whom."""
+    """The cost of a question to those who are asked."""
 
     def charge(self) -> Spent:
         """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
 
     def foresee(self) -> Spent:
-        """What `charge` would return. Writes nothing. Raises as it does."""
+        """Return what `charge` would return. Writes nothing. Raises as it does."""
 
-    def may_stand(self) -> bool:
-        """Whether it is not known yet, and may be one that its holders were charged for: then it would cost nothing."""
+    def may_already_be_charged(self) -> bool:
+        """Return whether it is not known yet, and may be one that its holders were charged for: then it would cost nothing."""
 
     def check_question(self, number: int, digest: str) -> None:
         """Keep which question is put in a round, before it is. Raises BudgetError where another one was paid for."""
@@ -196,7 +217,7 @@ class Cost(Protocol):
 
 @dataclass(frozen=True)
 class _Asked(ABC):
-    """Who is asked, and what each of them is charged: the holders of a run in its raw files."""
+    """The holders of a run in its raw files, and the charge to each of them."""
 
     store: Store
     config: RunConfig
@@ -206,28 +227,24 @@ class _Asked(ABC):
     def charges(
         self, form: str, digest: str, *, epsilon: float, rounds: Sequence[int] = (1,), subject: str = ""
     ) -> list[Charge]:
-        """What a question with this digest spends: in each raw file with somebody to ask, the file's rows, by their numbers and
-        as who they are (in whatever file they come again), and the holders whom a column names.
+        """Return the charges for a question with this digest. Each raw file with holders to ask gives one for its rows,
+        by number, and another for the holders that a column names.
 
-        By their numbers rows are charged whole, held-back and public ones between them too, and whoever names the holders: so
-        the same file asked first by rows and then by names is known again, and so is one that an earlier version asked.
-        `subject`: how the question is named, beside the run's own name; "" where it is not published.
+        Rows are charged whole, held-back and public ones between them too, and whoever names the holders: so the same file asked
+        first by rows and then by names is known again. `subject`: how the question is named, beside the run's own name; "" where
+        it is not published.
         """
         store, config, held = self.store, self.config, self.held
         title = config.campaign.name or config.name
         names = {entry.digest: entry.name for entry in reversed(self.raw.files)}
-        found = []
+        charges = []
         for question in questions_of(store, config, held, digest, rounds, form):
             start, stop = question.rows
             who: list[RowRange | Names] = [RowRange(source=question.source, start=start, stop=stop)]
-            asked = np.load(store.file(held["answers"], f"{question.source}.npy"))
-            if config.dataset.holder == "row":
-                who.append(Names(asked, are_rows=True))
-            else:
-                theirs = np.load(store.file(held["answers"], f"{question.source}.rows.npy"))
-                named_by = (config.dataset.holder, held.facts["holder_type"])
-                who += [Names(theirs, are_rows=True), Names(asked, named_by=named_by)]
-            found += [
+            if config.dataset.holder != "row":
+                asked = np.load(store.file(held["answers"], f"{question.source}.asked.npy"))
+                who.append(Names(asked, named_by=(config.dataset.holder, held.facts["holder_type"])))
+            charges += [
                 Charge(
                     question=question.name,
                     epsilon=epsilon / len(rounds),
@@ -237,17 +254,16 @@ class _Asked(ABC):
                 )
                 for holders in who
             ]
-        return found
+        return charges
 
     def charge(self) -> Spent:
         """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
-        keep_apart(self.store, self.config, self.held)
         spent = self._spent(self.account.charge)
         seal(self.store)
         return spent
 
     def foresee(self) -> Spent:
-        """What `charge` would return. Writes nothing. Raises as it does."""
+        """Return what `charge` would return. Writes nothing. Raises as it does."""
         return self._spent(self.account.foresee)
 
     @property
@@ -257,16 +273,16 @@ class _Asked(ABC):
 
     @abstractmethod
     def _spent(self, spend: Spend) -> Spent:
-        """What the curator learns once the charges are spent."""
+        """Return what the curator learns once the charges are spent."""
 
 
 @dataclass(frozen=True)
 class QuestionCost(_Asked):
-    """What one question costs. `protocol`: None where it is not published yet, and is taken for a new one. `form`: reports, or
-    totals.
+    """The cost of one question, with the `protocol` that its holders agreed to, or None for a new one that is not
+    published yet. `form` is reports or totals.
     """
 
-    protocol: Manifest | None
+    protocol: PublishedProtocol | None
     form: str
 
     def charge(self) -> Spent:
@@ -274,18 +290,37 @@ class QuestionCost(_Asked):
         assert self.protocol is not None
         return super().charge()
 
-    def may_stand(self) -> bool:
-        """Whether it is not known yet, and may be one that its holders were charged for."""
-        return self.protocol is None and may_stand(self.store, self.config, self.held)
+    def may_already_be_charged(self) -> bool:
+        """Return whether it is not known yet, and may be one that its holders were charged for."""
+        return self.protocol is None and may_already_be_charged(self.store, self.config, self.held)
 
     def check_question(self, number: int, digest: str) -> None:
-        """Nothing: it is the question that was charged."""
+        """Keep which question a campaign asks, before it is. Raises ProtocolMismatch where it asked another one before."""
+        if self.protocol is not None and self.config.campaign.name:
+            with faults_stay_in_zone(self.store, "ledger", "holders"):
+                self._check_campaign(self.account.keep_asked(self._campaign, self.protocol.digest))
+
+    @property
+    def _campaign(self) -> str:
+        """Name of a campaign's question in its ledger."""
+        return f"campaign {self.config.campaign.name}"
+
+    def _check_campaign(self, is_same: bool) -> None:
+        """Raises ProtocolMismatch where a campaign's holders answered another question before."""
+        if not is_same:
+            raise ProtocolMismatch(
+                f"campaign {self.config.campaign.name!r}: its holders answered another question before, and answer one only. "
+                f"Nobody was asked. Restore curator/campaigns/{self.config.campaign.name} from a copy, or begin a campaign of "
+                "another name (its holders then spend epsilon anew)."
+            )
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Keep in the ledger that it was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
         assert self.protocol is not None
         check_reported(shards, reports)
-        written = {shard.files[0].name: one["reports"] for shard, one in zip(shards, reports, strict=True)}
+        written = {
+            shard.files[0].name: record["reports"] for shard, record in zip(shards, reports, strict=True)
+        }
         keep_answers(self.store, self.config, self.held, self.protocol, self.form, written)
 
     def _spent(self, spend: Spend) -> Spent:
@@ -296,19 +331,20 @@ class QuestionCost(_Asked):
     def _charges(self) -> list[Charge]:
         if self.protocol is None:
             return self.charges(self.form, UNKNOWN, epsilon=self.config.privacy.epsilon)
-        published = read_protocol(self.store, self.protocol)
+        if self.config.campaign.name:
+            self._check_campaign(self.account.asked(self._campaign) in (None, self.protocol.digest))
         return self.charges(
             self.form,
-            published.digest_unmarked,
-            epsilon=published.epsilon,
-            rounds=published.rounds,
-            subject=f"protocol {published.digest[:8]}",
+            self.protocol.digest_unmarked,
+            epsilon=self.protocol.epsilon,
+            rounds=self.protocol.rounds,
+            subject=f"protocol {self.protocol.digest[:8]}",
         )
 
 
 @dataclass(frozen=True)
 class TrialCost:
-    """What a trial costs: nothing, since nobody is asked, and trials are not added up.
+    """The cost of a trial, which is zero. A trial asks nobody, and trials do not add up.
 
     asks_parts  whether a question is put to a part of the holders.
     """
@@ -324,12 +360,12 @@ class TrialCost:
         """Nothing is spent."""
         return Spent(largest=0.0, questions=0, cap=self.config.privacy.lifetime_epsilon)
 
-    def may_stand(self) -> bool:
+    def may_already_be_charged(self) -> bool:
         """Nothing is kept that it could be."""
         return False
 
     def check_question(self, number: int, digest: str) -> None:
-        """Nothing: nobody paid for another one."""
+        """Accept any question, as nobody has paid for another."""
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Nothing is kept. Raises ArtifactCorrupt where one question was not answered by everybody."""
@@ -340,25 +376,22 @@ class TrialCost:
 def conversation_key(
     store: Store, config: RunConfig, encoding: Manifest, shown: Manifest, label_range: Sequence[float]
 ) -> str:
-    """By what a conversation in rounds is known in the ledger: what its curator knows before the first question.
-
-    It says what it said when the step that asks was called so, for charges of earlier versions stand under it.
-    """
+    """Return a conversation's key in the ledger, from all that its curator knows before the first question."""
     known = {
         "transcripts": [],
         "estimator": config.model.estimator,
-        "settings": config.question_settings(0),
+        "settings": config.model.settings.asked,
         "epsilon": config.privacy.epsilon,
         "label_range": list(label_range),
         "seed": config.seed,
     }
     inputs = {"encoding": encoding.digest, "shown": shown.digest}
-    return store.place("curator", "ask", "3", inputs=inputs, parameters=known).key
+    return store.place("curator", "conversation", "1", inputs=inputs, parameters=known).key
 
 
 @dataclass(frozen=True)
 class ConversationCost(_Asked):
-    """What several rounds cost: the whole epsilon, charged before the first question.
+    """The cost of several rounds, where holders pay the whole epsilon before the first question.
 
     A conversation is known by what its curator knows before the first question (what is shown, the settings, the seed) and by
     who is asked: the same run again goes on with it and costs nothing more; any other is charged anew, though some of its
@@ -413,15 +446,16 @@ class ConversationCost(_Asked):
                 self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
             ):
                 self.account.keep_answer(question.name, [files[shard] for shard in question.shards])
+            forget_drafts(self.store, files.values())
         seal(self.store)
 
-    def may_stand(self) -> bool:
-        """Whether it is not known yet, and may be one that its holders were charged for."""
-        return self.key == UNKNOWN_CONVERSATION and may_stand(self.store, self.config, self.held)
+    def may_already_be_charged(self) -> bool:
+        """Return whether it is not known yet, and may be one that its holders were charged for."""
+        return self.key == UNKNOWN_CONVERSATION and may_already_be_charged(self.store, self.config, self.held)
 
     @property
     def _digest(self) -> str:
-        """Who is asked is part of it: a later round's question rests on the answers of all of them."""
+        """Return a digest of the conversation and of who is asked, as later questions depend on all answers."""
         return self.store.hasher("holders").of_value([self.key, self.held["train"].digest])
 
     def _names(self, number: int) -> list[str]:

@@ -1,6 +1,4 @@
-"""What a run may ask for: everything, or, in a campaign, what the first run published. Where it is kept is in
-`storage.ledger.campaigns`.
-"""
+"""The terms of a run. A campaign keeps to those that its first run published (see `storage.ledger.campaigns`)."""
 
 from __future__ import annotations
 
@@ -9,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from flows import budget
-from ldptree.errors import BudgetError
+from ldptree.errors import BudgetError, ProtocolMismatch
+from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
@@ -19,6 +18,7 @@ from storage.ledger.seal import check_state
 from storage.store import Store
 from tasks.artifacts import check_whole
 from tasks.data import source
+from tasks.holders.agreed import Agreement
 from tasks.perturb import Form, form
 
 NOT_TERMS = {
@@ -32,12 +32,12 @@ NOT_TERMS = {
     "units",
     "label",
     "on_bad_rows",
-    "max_bad_fraction",
     "expect",
     "release_checks",
     "types",
+    "new_people",
 }
-"""Of a data set, what a later run of a campaign may change: where new rows come from, and how faults are met."""
+"""Settings of a data set that later runs of a campaign may change, on where rows come from and how faults are met."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class Terms:
         check_name_type(holder, ingested.facts["holder_type"], known, f"campaign {self.campaign.name!r}")
 
     def in_order(self, raw: Manifest) -> Manifest:
-        """The raw files, those asked before first. Raises BudgetError where one of them changed."""
+        """The raw files, those asked before first. Raises BudgetError where one of them changed, or may hold the same people."""
         if self.campaign is None:
             return raw
         digests = {entry.name: entry.digest for entry in raw.files}
-        self.campaign.check_files(digests)
+        self.campaign.check_files(digests, takes_more=self.dataset.holder != "row" or self.dataset.new_people)
         order = self.campaign.in_order(digests)
         return source.in_order(self.campaign.store, raw, order)
 
@@ -127,26 +127,30 @@ class Terms:
         # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
         wanted = self.protocol or published["question"]
         try:
+            agreement = Agreement(self.campaign.store, self.config, held.facts["n_private"])
+            protocol = cast("Protocol", agreement.question(1, wanted))
             budget.QuestionCost(
-                self.campaign.store, self.config, raw, held, wanted, self.form(held, published)
+                self.campaign.store, self.config, raw, held, protocol, self.form(held, published)
             ).foresee()
-        except BudgetError:
-            self.campaign.check_known(self.known)  # else it is these people that cannot afford this
-            budget.keep_cap(self.campaign.store, self.config)
+        except (BudgetError, ProtocolMismatch) as fault:
+            # Another run may have asked since: its question then is the campaign's, of which these people may afford more.
+            self.campaign.check_known(self.known)
+            if isinstance(fault, BudgetError):
+                budget.keep_cap(self.campaign.store, self.config)
             raise
         before = self.campaign.frozen()
         names = ingested.facts.get("holder_type") if before is None else before.terms.get("holder_type")
         frozen = self.campaign.publish(
             published["question"], _terms(self.config, types, names), self.form(held, published)
         )
-        kind = ".at.npy" if self.dataset.holder == "row" else ".npy"
-        files = self.campaign.store.files(held["answers"])
-        answers = [path for path in files if path.name == path.name.split(".")[0] + kind]
+        answers = [path for path in self.campaign.store.files(held["answers"]) if path.suffixes == [".npy"]]
         self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers, known=self.known)
         return frozen.protocol
 
     def form(self, held: Record, published: Record) -> Form:
-        """Whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders come."""
+        """Return whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders
+        come.
+        """
         frozen = self.campaign.frozen() if self.campaign else None
         if frozen is not None:
             return cast("Form", frozen.form)
@@ -155,21 +159,21 @@ class Terms:
         )
 
     def received(self, reports: Sequence[Record]) -> list[Manifest]:
-        """Every file of reports there is to aggregate: this run's, and in a campaign all earlier ones.
+        """Return every file of reports to aggregate. A campaign adds those of its earlier runs to this run's.
 
         Raises ArtifactCorrupt where an earlier one is no longer what was received.
         """
-        found = {file_of(record["reports"]): record["reports"] for record in reports}
+        by_file = {file_of(record["reports"]): record["reports"] for record in reports}
         if self.campaign is not None:
             # This run's own were looked at when they were drawn or found.
-            earlier = {file_of(m): m for m in self.campaign.reports() if file_of(m) not in found}
+            earlier = {file_of(m): m for m in self.campaign.reports() if file_of(m) not in by_file}
             check_whole(self.campaign.store, list(earlier.values()))
-            found |= earlier
-        return sorted(found.values(), key=lambda report: (report.digest, file_of(report)))
+            by_file |= earlier
+        return sorted(by_file.values(), key=lambda report: (report.digest, file_of(report)))
 
 
 def _terms(config: RunConfig, types: dict[str, Any], names: str | None) -> dict[str, Any]:
-    """`names`: the type of the holders' names; None where rows are holders, or an earlier version published."""
+    """Return the terms of a configuration. `names` is the type of holders' names, or None if rows are holders."""
     dataset = config.dataset.model_dump(mode="json", exclude=NOT_TERMS)
     # The ledger keeps the lifetime cap: it binds whoever is asked, whatever they are asked, and may be lowered.
     privacy = config.privacy.model_dump(mode="json", exclude={"lifetime_epsilon", "max_released_checks"})
@@ -177,7 +181,7 @@ def _terms(config: RunConfig, types: dict[str, Any], names: str | None) -> dict[
         **{f"dataset.{key}": value for key, value in dataset.items()},
         **{f"privacy.{key}": value for key, value in privacy.items()},
         "model.estimator": config.model.estimator,
-        **config.model.campaign_terms(config),
+        **config.campaign_terms(),
         "seed": config.seed,
         "evaluate": config.evaluate,
         "simulation.noise_seed": config.simulation.noise_seed,

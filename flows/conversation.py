@@ -1,4 +1,4 @@
-"""The rounds of a run: a question, its answers, and what they spent."""
+"""The rounds of a run, each with a question, its answers and what they spent."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Conversation:
 
     @property
     def spending(self) -> Call:
-        """What was spent, as the page is told. Raises NotComputed."""
+        """Spending as the page is told. Raises NotComputed."""
         return {"largest": self.spent.largest, "questions": self.spent.questions, "cap": self.spent.cap}
 
     @property

@@ -1,4 +1,4 @@
-"""How a run ends: its folder, its summary, the warehouse, what is shown of it; or the page that says why it stopped."""
+"""End a run by writing its folder, its summary and the warehouse, and show the result or why it stopped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         store.objects.put(f"{folder}/protocol.json", store.file(question, "protocol.json").read_bytes())
         earlier = run.conversation.whole[:-1] if run.charges_first else []
         tables = _tables(config, facts, by_step) | {
-            "earlier": [one.stored.answers.path for one in earlier],
+            "earlier": [turn.stored.answers.path for turn in earlier],
         }
         write_json(store, f"{folder}/tables.json", tables)
         of_family = _of_one_tree(config, facts, by_step)
@@ -85,7 +85,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
 
 
 def say_estimator(summary: Mapping[str, Any]) -> str:
-    """Which estimator learned, and why that one."""
+    """Say which estimator learned, and why that one."""
     return f"Estimator: {summary['estimator']}, as {summary['why_chosen'] or 'configured'}."
 
 
@@ -96,14 +96,14 @@ def summarize_run(facts: Run, summary: Mapping[str, Any]) -> str:
 
 
 def _row_format(run: Pipeline) -> RowFormat:
-    """How rows to predict are read."""
-    found = run.ingested.facts
+    """Return the format in which rows to predict are read."""
+    facts = run.ingested.facts
     return RowFormat.of(
         run.model.facts["digest"],
         run.terms.dataset,
-        found["features"],
-        found["columns"],
-        found["derived_from"],
+        facts["features"],
+        facts["columns"],
+        facts["derived_from"],
     )
 
 
@@ -115,7 +115,7 @@ def stop_where_failed(run: Pipeline) -> None:
     facts = _describe_stop(run, name_broken(read_checks(run.store, run.checked["checks"])))
     page = _write_stop(run, facts)
     run.execute.show(summarize(facts), facts.title)
-    check_passed(failed, page)
+    check_passed(failed, page, run.store.zone("holders") / "faults")
 
 
 @contextmanager
@@ -158,22 +158,22 @@ def _card(run: Pipeline, facts: Run) -> Card:
 
 
 def _say_broken_off(run: Pipeline) -> str:
-    """Where a run was broken off, and whether anybody may have been asked."""
+    """Say where a run was broken off, and whether anybody may have been asked."""
     steps = run.timeline.steps()
     where = f"at the step “{steps[-1].name}”" if steps else "as it began"
     return say("broken off asking" if run.may_have_asked else "broken off", where=where).text
 
 
 def _describe_stop(run: Pipeline, message: str) -> Run:
-    found = vars(run)  # only what was made: nothing is computed for the page of a failure
+    made = vars(run)  # only what was made: nothing is computed for the page of a failure
     return describe_stop(
         run.config,
         run.timeline,
         run.command,
         message,
         store=run.store,
-        ingested=found.get("ingested"),
-        checked=found.get("checked"),
+        ingested=made.get("ingested"),
+        checked=made.get("checked"),
     )
 
 
@@ -187,7 +187,7 @@ def _write_stop(run: Pipeline, facts: Run) -> Path:
 
 
 def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -> dict[str, Any]:
-    """What a summary says of a run whose reports are added up in the cells of one tree."""
+    """Return the summary's part of a run whose reports are added up in the cells of one tree."""
     return {
         "largest_spend": facts.privacy.largest_spend,
         "mechanism": facts.privacy.mechanism,
@@ -207,7 +207,7 @@ def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -
 
 
 def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
-    """What a summary says of a run in rounds."""
+    """Return the summary's part of a run in rounds."""
     store, config = run.store, run.terms.config
     by_step = last_of_each_step(run.records)
     shown, scored = by_step["show"], by_step.get("evaluate")
@@ -230,11 +230,11 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
         "columns_left_out": facts.columns_left_out,
         "rounds": [
             {
-                "about": say_question(one, facts.target),
-                "epsilon": one.question.epsilon,
-                "n_asked": one.n_asked,
+                "about": say_question(asked, facts.target),
+                "epsilon": asked.question.epsilon,
+                "n_asked": asked.n_asked,
             }
-            for one in facts.privacy.asked
+            for asked in facts.privacy.asked
         ],
         "metrics": metrics.get("ours", {}),
         "baselines": {key: value for key, value in metrics.items() if key != "ours"},
@@ -242,7 +242,7 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
 
 
 def _write_questions(run: Pipeline, folder: str) -> None:
-    files = [run.store.file(one.question(), "question.json") for one in run.conversation.rounds]
+    files = [run.store.file(turn.question(), "question.json") for turn in run.conversation.rounds]
     questions = [json.loads(file.read_bytes()) for file in files]
     run.store.objects.put(f"{folder}/questions.json", json.dumps(questions, indent=1).encode())
 
@@ -253,16 +253,16 @@ def last_of_each_step(records: Sequence[Record]) -> dict[str, Record]:
 
 
 def _of_its_estimator(config: RunConfig, facts: Run) -> dict[str, Any]:
-    """What private evidence was weighed with; of a correction what was corrected."""
-    if not config.model.is_correction:
-        return config.model.summarize(config)
-    return config.model.summarize(config) | {
+    """Return what private evidence was weighed with; of a correction what was corrected."""
+    if not config.model.settings.CORRECTS:
+        return config.summarize_family()
+    return config.summarize_family() | {
         "base_trees": int(facts.model.of_kind("public model")[0].figures["trees"]),
     }
 
 
 def steps_of(timeline: Timeline, by_step: Mapping[str, Record]) -> list[dict[str, Any]]:
-    """Every step of the run: whether it was computed, how long it took, what it left."""
+    """Describe every step of the run, with whether it was computed, how long it took, and what it left."""
     return [
         {
             "name": step.name,
@@ -276,7 +276,7 @@ def steps_of(timeline: Timeline, by_step: Mapping[str, Record]) -> list[dict[str
 
 
 def _tables(config: RunConfig, facts: Run, by_step: dict[str, Record]) -> dict[str, Any]:
-    """What the warehouse takes of this run."""
+    """Return the tables that the warehouse takes of this run."""
     return {
         "totals": by_step["aggregate"]["totals"].path,
         "classes": list(facts.levels),
@@ -306,12 +306,12 @@ def _baselines(facts: Run) -> dict[str, dict[str, float]]:
 
 
 def write_json(store: Store, name: str, value: Mapping[str, Any]) -> None:
-    """A JSON object of the format that its file is named for: a later run reads it."""
+    """Write a JSON object with the version of the format that its file is named for, for later runs to read."""
     store.objects.put(name, stamped(PurePosixPath(name).stem, value, indent=1))
 
 
 def write_records(store: Store, folder: str, records: Sequence[Record]) -> None:
-    """Which records a run refers to: `gc` keeps them as long as the run."""
+    """Write the list of records that a run refers to, which `gc` keeps as long as the run."""
     names = sorted({f"{r.home}/{r.step}/{r.key}.json" for r in records})
     write_json(store, f"{folder}/records.json", {"records": names})
 

@@ -1,4 +1,4 @@
-"""A run from Python: the same steps in this process, without a server. Its entry point is what `ldptree.run` calls."""
+"""Run the same steps from Python, in this process and without a server. `ldptree.run` starts here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from flows.budget import PROTECTS_NOBODY
+from flows.budget import PROTECTS_NOBODY, say_who_rows_are
 from flows.execute import Plainly
 from flows.finish import finish, page_of_failure, say_estimator, stop_where_failed, summarize_run
 from flows.naming import name_run
@@ -50,7 +50,7 @@ HEIGHT = 900
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What a run from Python left.
+    """A finished run in Python.
 
     Attributes:
         summary: as `ldptree run --json` prints it.
@@ -66,13 +66,17 @@ class Run:
 
     @property
     def epsilon(self) -> float:
-        """What each holder was promised."""
+        """Epsilon that each holder was promised."""
         return self.facts.privacy.epsilon
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
         """Metrics of the model ("ours") and of what it is held against, by name; empty of a release."""
-        return {one.key: dict(one.metrics) for one in self.facts.scores.models} if self.facts.scores else {}
+        return (
+            {score.key: dict(score.metrics) for score in self.facts.scores.models}
+            if self.facts.scores
+            else {}
+        )
 
     @property
     def page(self) -> Path:
@@ -81,12 +85,12 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """The run's own folder: its page, its model, and what says how rows are read."""
+        """Return the run's own folder, with its page, its model and the rules for reading rows."""
         return self.page.parent
 
     @property
     def protection(self) -> str:
-        """Whether the run protects the holders, in a sentence."""
+        """Sentence that says whether the run protects the holders."""
         if self.summary["trial"]:
             return (
                 f"{self.summary['protection']} It is a trial: release=True or campaign={{...}} asks people."
@@ -95,16 +99,16 @@ class Run:
 
     @property
     def estimator(self) -> str:
-        """Which estimator learned and why that one, in a sentence."""
+        """Sentence that says which estimator learned, and why that one."""
         return say_estimator(self.summary)
 
     @cached_property
     def headline(self) -> str:
-        """What was found, in a sentence."""
+        """Sentence that says what was found."""
         return headline(self.facts).text
 
     def predict(self, source: Any) -> pa.Table:
-        """What the model answers to every row of a frame or of a data file, as `ldptree predict` writes it.
+        """Predict every row of a frame or of a data file, as `ldptree predict` writes it.
 
         Rows are read as the run read its own, derived columns and names of a headerless file too; they may lack the label.
         Raises ConfigError, DataError.
@@ -119,8 +123,8 @@ class Run:
         return f"<Run {self.summary['run']}: {self.headline} {self.estimator} {self.protection}>"
 
     def _repr_html_(self) -> str:
-        """Which estimator learned, whom the run protects, and the page in a frame of its own: neither its style nor the
-        notebook's reaches the other, and no script runs.
+        """Return HTML with the estimator, whom the run protects, and the page. The page's frame separates its style
+        from the notebook's and runs no script.
         """
         page = html.escape(self.page.read_text(encoding="utf-8"), quote=True)
         title = html.escape(self.headline, quote=True)
@@ -151,22 +155,20 @@ def run(
         store = Store(folder)
         store.check_rights()
         with _messages_for_python(store, is_written=is_written, is_kept=work is not None):
-            found = _run(_configure(source, store, laid), store)
+            result = _run(_configure(source, store, laid), store)
         if work is None:
-            weakref.finalize(found, rmtree, folder, ignore_errors=True)
+            weakref.finalize(result, rmtree, folder, ignore_errors=True)
         undone.pop_all()
-        return found
+        return result
 
 
 def _run(config: RunConfig, store: Store) -> Run:
-    if config.run.engine != "threads":
+    if config.run.ray is not None:
         raise ConfigError(
-            "run.engine: `ldptree.run` computes in this process. Leave it out, or give `ldptree run`."
+            "run.ray: `ldptree.run` computes in this process. Leave it out, or use `ldptree run`."
         )
-    if config.store.address is not None:
-        raise ConfigError("store: `ldptree.run` works in a folder. Leave it out, or give `ldptree run`.")
     check_named(config.dataset)
-    for sentence in say_changed(config.dataset):
+    for sentence in (*say_changed(config.dataset), *say_who_rows_are(store, config)):
         warnings.warn(sentence, stacklevel=4)
     timeline = Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
@@ -256,7 +258,7 @@ def _configure(source: Any, store: Store, laid: dict[str, Any]) -> RunConfig:
 
 
 def _is_data(path: Path) -> bool:
-    """Whether a file is rows, by its name, and no configuration."""
+    """Return whether a file is rows, by its name, and no configuration."""
     return path.name.lower().endswith(FILE_SUFFIXES)
 
 

@@ -1,21 +1,19 @@
-"""How a run is found again in Prefect: its name, its tags, what goes on with it, and the work folder that it is of."""
+"""Name a run in Prefect, with its tags, the command that goes on with it and its work folder."""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from ldptree.errors import ConfigError
+from ldptree.plain_text import put_on_one_line
 from schemas.config import RunConfig, load
-from storage.store import Store
-
-WORK_FOLDER = "ldptree.work"
-"""The label of a flow run that says of which work folder it is: its parameter may be relative to where it ran."""
 
 
 def run_name() -> str:
-    """What the current flow run is called, in the UI and in the work folder; without a configuration, that it is refused."""
+    """Return the name of the current flow run, in the UI and in the work folder; without a configuration, that it is refused."""
     from prefect.runtime import flow_run
 
     config: Any = flow_run.parameters["config"]
@@ -35,21 +33,41 @@ def name_run(config: RunConfig) -> str:
 
 
 def command_again(command: str) -> str:
-    """What goes on with the current run: of a deployment it is retried where it ran, under the same id."""
+    """Return the command that goes on with the current run. A deployment's run is retried in place, under its id."""
     from prefect.runtime import deployment, flow_run
 
     return f"prefect flow-run retry {flow_run.id}" if deployment.id else command
 
 
-def tag_run(config: RunConfig, store: Store) -> None:
-    """Tag and label the current run; not its tasks, as `prefect.tags` would: for each tag of a task Prefect asks for a slot."""
-    from prefect import get_client
-    from prefect.runtime import flow_run
+def work_folder(named: str) -> str:
+    """Return the work folder of the current run, in a deployment as on the command line. One that a deployment pins is said where
+    LDPTREE_WORK names another.
+    """
+    from prefect import get_run_logger
+    from prefect.runtime import deployment
 
+    here = os.environ.get("LDPTREE_WORK", "")
+    if named and here and deployment.id and Path(named).absolute() != Path(here).absolute():
+        get_run_logger().warning(
+            "the deployment pins the work folder %s: the ledger in LDPTREE_WORK, %s, is not read",
+            *map(put_on_one_line, (named, here)),
+        )
+    return named or here or "work"
+
+
+def tags_of(config: RunConfig) -> list[str]:
+    """Return the tags by which a run is found."""
     words = [f"dataset={config.dataset.name}", config.model.estimator, f"eps={config.privacy.epsilon:g}"]
     words.append("seeded" if config.is_seeded else "system-randomness")
     if config.campaign.name is not None:
         words.append(f"campaign={config.campaign.name}")
+    return [put_on_one_line(word) for word in words]
+
+
+def tag_run(config: RunConfig) -> None:
+    """Tag the current run; not its tasks, as `prefect.tags` would: for each tag of a task Prefect asks for a slot."""
+    from prefect import get_client
+    from prefect.runtime import flow_run
+
     with get_client(sync_client=True) as client:
-        client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *words])
-        client.update_flow_run_labels(UUID(flow_run.id), {WORK_FOLDER: str(store.root.resolve())})
+        client.update_flow_run(flow_run.id, tags=[*flow_run.tags, *tags_of(config)])

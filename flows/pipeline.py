@@ -1,20 +1,23 @@
 """The picture of a run, once: every step by name, what it is called with, and what it left. `execute` says how steps come about:
 as Prefect tasks (`train_flow`), plainly (tests), or only looked for (`plan`).
 
-    source -> ingest -> validate -> split -> scale
-        -> [ partition (a question) -> perturb (a shard's reports) -> aggregate (what they say together) ]*
+    source -> types -> read (a part of the files) -> ingest -> count (a part) -> validate
+        -> split (who reports) -> cut (some shards) -> scale
+        -> [ partition (a question) -> perturb (a shard's reports) -> add (of some shards) -> aggregate ]*
         -> prune (a model) -> evaluate -> report
+
+A step over rows is made once for each part of them; the step after it puts together what the parts left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from itertools import accumulate, count
-from typing import Any
+from typing import Any, cast
 
-from flows.asked import shards_with_copy_index
+from flows.asked import shards_asked
 from flows.budget import (
     UNKNOWN_CONVERSATION,
     ConversationCost,
@@ -26,37 +29,39 @@ from flows.budget import (
 )
 from flows.campaign import Terms
 from flows.conversation import NOTHING, Conversation, Round
-from flows.execute import Call, Execute, Found, NotComputed, known
+from flows.execute import Call, Execute, Found, NotComputed, Pending, Shards, known
+from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
 from storage.ledger.campaigns import AskedSince
 from storage.store import Store
-from tasks.answers.add import add, parts_of
+from tasks.answers.add import add
+from tasks.answers.add import parts_of as parts_to_add
 from tasks.answers.aggregate import aggregate
-from tasks.data import source, violations
+from tasks.data import source
 from tasks.data.ingest import ingest, types
 from tasks.data.ingest_plan import RowRules
 from tasks.data.read import read
 from tasks.data.scale import scale
 from tasks.data.validate import validate
+from tasks.data.violations import count as count_violations
 from tasks.evaluate import evaluate
 from tasks.fit import fit
-from tasks.holders import stretches
-from tasks.holders.roles import RoleRules, roles
+from tasks.holders.agreed import Agreement
+from tasks.holders.cut import cut
+from tasks.holders.cut import parts_of as parts_to_cut
 from tasks.holders.show import in_order, show
-from tasks.holders.split import split
+from tasks.holders.split import RoleRules, split
 from tasks.learning import Asking
 from tasks.partition import partition
-from tasks.parts import is_one_part, shards_in_parts
 from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report
-from tasks.scoring.known import known as known_of_shards
 from tasks.step import NotInKey, StepTask
 
 
 def step_of(task: StepTask) -> Callable[[Callable[[Any], Call]], cached_property[Record]]:
-    """A step of the picture, from the method that says what it is called with: found or made once, when it is asked for."""
+    """Make a step from the method that returns its inputs. It is found or made once, at its first use."""
 
     def decorate(inputs: Callable[[Any], Call]) -> cached_property[Record]:
         @wraps(inputs)
@@ -70,7 +75,7 @@ def step_of(task: StepTask) -> Callable[[Callable[[Any], Call]], cached_property
 
 @dataclass(eq=False, kw_only=True)
 class Pipeline:
-    """One run of `config` in `store`, as far as it is asked for: each step is made when it is first needed, and kept.
+    """One run of `config` in `store`. Each step is found or made at its first use, and kept.
 
     timeline, command  for the page: when steps ran, and the command line that repeats the run.
     name               of the run's folder, below `runs` in the work folder.
@@ -95,7 +100,8 @@ class Pipeline:
         """Every step in its order."""
         if not self.named.dataset.path:
             _ = self.source
-        _ = self.ingested, self.checked, self.held, self.scaled
+        _ = self.typed, self.read, self.ingested, self.counted, self.checked
+        _ = self.assigned, self.held, self.scaled
         if self.config.model.in_rounds:
             _ = self.shown
         _ = self.conversation, self.model
@@ -144,8 +150,8 @@ class Pipeline:
     @cached_property
     def terms(self) -> Terms:
         """The terms, once ingest has told what the configuration leaves to public rows."""
-        found = self.ingested
-        return self.settled.with_inferred(found) if isinstance(found, Record) else self.settled
+        ingested = self.ingested
+        return self.settled.with_inferred(ingested) if isinstance(ingested, Record) else self.settled
 
     @cached_property
     def raw(self) -> Manifest:
@@ -163,71 +169,96 @@ class Pipeline:
         data = self.named.dataset
         return {"rows": source.rows_to_make(data), "seed": self.config.seed}
 
-    @step_of(ingest)
-    def ingested(self) -> Call:
-        """Raw files, and the second file of a public rule that names one; many of them as others have read them."""
+    @step_of(types)
+    def typed(self) -> Call:
+        """Raw files, and the second file of a public rule that names one."""
         terms = self.settled
-        call = {
+        return {
             "raw": self.raw,
-            "public_raw": source.public_files(self.store, terms.dataset),
+            "public_raw": self._public_raw,
             "rules": _row_rules(terms),
             **_label(terms),
         }
-        return call | self._read_in_parts(call)
 
-    def _read_in_parts(self, call: Call) -> Call:
-        """What ingest puts together where there is more to read than one task's part, and it does not stand."""
-        raw: Manifest = call["raw"]
-        lists = [(raw, 0, False)]
-        if call["public_raw"] is not None:
-            lists.append((call["public_raw"], len(raw.files), True))
-        files = [one for one, _, _ in lists]
-        is_small = all(source.is_one_part(self.store, one) for one in files)
-        if is_small or not self.execute.makes_in_parts(ingest, call, files):
-            return {}
-        found = self.made(self.execute.step(types, lambda: call))
-        settled, pieces = found.facts, found.parts.get("pieces")
-        parts = [part for one in lists for part in source.parts(self.store, *one, pieces)]
-        records = self._made_apart(read, {"rules": call["rules"], "settled": settled}, parts)
-        return {"parts": NotInKey((settled, records))}
+    @cached_property
+    def _public_raw(self) -> Manifest | None:
+        return source.public_files(self.store, self.settled.dataset)
 
-    def _made_apart(
-        self, task: StepTask, of_all: Call, parts: Sequence[Call], round_number: int = 1
-    ) -> list[Record]:
-        """The parts of a step that others make."""
-        records: list[Record] = self.execute.shards(task, lambda: (of_all, parts), round_number)
-        self.records.extend(records)
+    @cached_property
+    def read(self) -> list[Record]:
+        """The typed rows of each part of the raw files."""
+        return self._each(read, self._of_read)
+
+    def _of_read(self) -> tuple[Call, list[Call]]:
+        typed = self.typed
+        lists = [(self.raw, 0, False)]
+        if self._public_raw is not None:
+            lists.append((self._public_raw, len(self.raw.files), True))
+        parts = [part for files in lists for part in source.parts(self.store, *files, typed["pieces"])]
+        return {"rules": _row_rules(self.settled), "typed": typed.facts}, parts
+
+    @cached_property
+    def ingested(self) -> Record:
+        """What all parts are, with their rows."""
+        whole = self.made(self.execute.step(ingest, self._of_ingest))
+        return self._with_shards(whole, self.read, "public", "private")
+
+    def _of_ingest(self) -> Call:
+        return {
+            "counts": [part["counts"] for part in self.read],
+            "rules": _row_rules(self.settled),
+            "typed": self.typed.facts,
+        }
+
+    def _each(self, task: StepTask, inputs: Shards, number: int = 0) -> list[Record]:
+        """The records of a step that is made once for each part."""
+        records: list[Record] = self.execute.shards(task, inputs, number)
+        if isinstance(records, list):
+            self.records.extend(records)
         return records
+
+    def _with_shards(self, whole: Any, shards: Any, *parts: str) -> Record:
+        """A record with what its shards left, each part as one artifact."""
+        if not isinstance(whole, Record) or not isinstance(shards, list):
+            return cast("Record", Pending())
+        gathered = {part: self.store.gather([shard[part] for shard in shards]) for part in parts}
+        return whole.model_copy(update={"parts": gathered | whole.parts})
+
+    @cached_property
+    def counted(self) -> list[Record]:
+        """How many private rows of each part are not what is expected."""
+        return self._each(count_violations, self._of_count)
+
+    def _of_count(self) -> tuple[Call, list[Call]]:
+        return self._expected, [{"private": part["private"]} for part in self.read if part["private"].rows]
+
+    @property
+    def _expected(self) -> Call:
+        """Of which rows what is expected. Raises NotComputed."""
+        dataset = self.terms.dataset
+        return {
+            "suite": source.suite_file(self.store, dataset),
+            "dataset": dataset.without_words(),
+            "columns": self.ingested.facts["columns"],
+        }
 
     @step_of(validate)
     def checked(self) -> Call:
-        """Both zones, and an edited suite where one is named."""
-        terms, private = self.terms, self.ingested["private"]
-        suite = source.suite_file(self.store, terms.dataset)
-        expected: Call = {
-            "suite": suite,
-            "dataset": terms.dataset.without_words(),
-            "columns": self.ingested.facts["columns"],
-        }
-        call = expected | {
+        """Public rows, what was counted of private ones, and an edited suite where one is named."""
+        return self._expected | {
             "public": self.ingested["public"],
-            "private": private,
-            "release": _release_of_checks(terms),
+            "private": self.ingested["private"],
+            "release": _release_of_checks(self.terms),
+            "counts": [part["counts"] for part in self.counted],
         }
-        parts = violations.parts_of(private)
-        if len(parts) == 1 or not self.execute.makes_in_parts(validate, call, [suite] if suite else []):
-            return call
-        apart: list[Call] = [{"private": part} for part in parts]
-        return call | {"parts": NotInKey(self._made_apart(violations.count, expected, apart))}
 
     @step_of(split)
-    def held(self) -> Call:
+    def assigned(self) -> Call:
         """Private rows, public coins, and who a campaign asked before. Raises ProtocolMismatch (`Terms.check_names`)."""
         terms = self.terms
         terms.check_names(self.ingested)
         config, data = terms.config, terms.dataset
         rules = RoleRules(
-            columns=[*self.ingested.facts["features"], data.target],
             holder=data.holder,
             seed=config.seed,
             test_fraction=data.test_fraction if config.evaluate else 0.0,
@@ -235,28 +266,41 @@ class Pipeline:
             campaign=config.campaign.name,
             asked_before=terms.asked_before(self.raw),
         )
-        private = self.ingested["private"]
-        call: Call = {"private": private, "rows": self.ingested["rows"], "rules": rules}
-        if is_one_part(private) or not self.execute.makes_in_parts(split, call, []):
-            return call
-        assigned = self.made(self.execute.step(roles, lambda: call))
-        apart = stretches.parts_of(private, assigned["stretches"])
-        records = self._made_apart(stretches.cut, {"columns": rules.columns}, apart)
-        return call | {"parts": NotInKey((assigned, records))}
+        return {"private": self.ingested["private"], "sources": self.ingested["sources"], "rules": rules}
+
+    @cached_property
+    def held(self) -> Record:
+        """Who reports and who is held back, with their shards."""
+        return self._with_shards(self.assigned, self._each(cut, self._of_cut), "train", "test")
+
+    def _of_cut(self) -> tuple[Call, list[Call]]:
+        columns = [*self.ingested.facts["features"], self.terms.dataset.target]
+        of_all = {"columns": columns, "is_seeded": self.terms.config.is_seeded}
+        return of_all, parts_to_cut(self.ingested["private"], self.assigned["roles"])
 
     @step_of(scale)
     def scaled(self) -> Call:
         """Public rows."""
         terms = self.terms
-        config, masks = terms.config, terms.config.features.masks
+        config = terms.config
         return {
             "public": self.ingested["public"],
-            "features": [name for name in self.ingested.facts["features"] if name not in masks],
+            "features": self._features,
             "dataset": terms.dataset.without_words(),
             "frozen": terms.protocol,
             **_label(terms),
-            **({"label_range": config.model.settings.get("label_range")} if config.is_numeric else {}),
+            **(
+                {"label_range": getattr(config.model.settings, "label_range", None)}
+                if config.is_numeric
+                else {}
+            ),
         }
+
+    @property
+    def _features(self) -> list[str]:
+        """The columns that are features. Raises NotComputed."""
+        masks = self.terms.config.features.masks
+        return [name for name in self.ingested.facts["features"] if name not in masks]
 
     @step_of(show)
     def shown(self) -> Call:
@@ -268,6 +312,7 @@ class Pipeline:
             "features": config.features,
             "release": config.mask_release,
             "is_seeded": config.is_seeded,
+            "allowed": NotInKey(self._features),
         }
 
     # The conversation: asked, charged, answered and added up, until nothing is left to ask.
@@ -296,29 +341,30 @@ class Pipeline:
             encoding=self.scaled["encoding"],
             scaled=self.scaled["scaled"],
             shown=self.shown["shown"] if self.config.model.in_rounds else None,
-            rounds=tuple(one.stored for one in rounds),
+            rounds=tuple(turn.stored for turn in rounds),
         )
 
     @property
     def asking(self) -> Asking:
-        """What every question depends on, besides what is public. Raises NotComputed."""
+        """Inputs of every question, besides what is public. Raises NotComputed."""
         terms = self.terms
         config = terms.config
         return Asking(
             estimator=config.model.estimator,
-            settings=config.question_settings(self.scaled.facts["n_public"]),
+            settings=config.model.settings.asked,
             epsilon=config.privacy.epsilon,
             mechanism=config.privacy.mechanism,
             outside=config.privacy.outside,
             holder=terms.dataset.holder,
             target=terms.dataset.target,
+            has_positive=config.dataset.positive is not None,
             campaign=config.campaign.name,
             seed=config.seed,
             simulation=config.is_seeded,
         )
 
     def of_partition(self, rounds: Sequence[Round]) -> Call:
-        """What was published so far, how many holders will be asked, and what they are promised."""
+        """Return what was published so far, how many holders will be asked, and what they are promised."""
         return {
             "transcript": self.transcript(rounds),
             "asking": self.asking,
@@ -357,35 +403,48 @@ class Pipeline:
                 self._begin_again()
 
     def _begin_again(self) -> None:
-        """Forget every step so far: those that are the same are found, and who is asked is chosen anew."""
+        """Forget every step so far, to choose anew who is asked. Steps that stay the same are found in the store."""
         self.records.clear()
         for name in [*self.__dict__]:
             if isinstance(getattr(type(self), name, None), cached_property):
                 del self.__dict__[name]
 
     def form(self, asked: Round) -> Form:
-        """Whether reports are written, or exact totals drawn. Raises NotComputed."""
+        """Return the form of the answers, which is reports or exact totals. Raises NotComputed."""
         return "reports" if self.config.model.in_rounds else self.terms.form(self.held, known(asked.asked))
 
     @property
     def charges_first(self) -> bool:
-        """Whether the first charge pays for all questions: a holder is asked some of them. Raises NotComputed."""
+        """Return whether the first charge pays for all questions, as holders get only some. Raises NotComputed."""
         return self.config.model.in_rounds or bool(known(self.published).facts.get("asks_a_part"))
 
+    @cached_property
+    def agreement(self) -> Agreement:
+        """Agreement of the holders, by the configuration. Raises NotComputed."""
+        return Agreement(self.store, self.terms.config, known(self.held).facts["n_private"])
+
     def cost(self, asked: Round) -> Cost:
-        """What a question costs; where parts of the holders are asked apart, what all questions do. Raises NotComputed."""
+        """Return the cost of a question; where parts of the holders are asked apart, that of all questions.
+
+        Raises:
+            NotComputed: the question is not known.
+            ProtocolMismatch: it is not what its holders agree to.
+            BudgetError: it costs more than the configuration says.
+        """
+        question = self.agreement.question(asked.number, asked.question())
         config, held = self.terms.config, known(self.held)
         if config.is_trial:
             return TrialCost(config, asks_parts=self.charges_first)
         if not self.charges_first:
-            return QuestionCost(self.store, config, self.raw, held, asked.question(), self.form(asked))
+            protocol = cast("Protocol", question)
+            return QuestionCost(self.store, config, self.raw, held, protocol, self.form(asked))
         return ConversationCost(self.store, config, self.raw, held, self._key_of_conversation)
 
     @property
     def _key_of_conversation(self) -> str:
-        """By what the ledger knows all questions: what the curator knows before the first one, or that one itself."""
+        """Return the ledger's key for all questions, by what the curator knows before the first, or by that one."""
         if not self.config.model.in_rounds:
-            return str(self.published.facts["digest"])
+            return self.agreement.question(1, self.protocol).digest
         return conversation_key(
             self.store,
             self.terms.config,
@@ -397,25 +456,30 @@ class Pipeline:
     def _unknown_cost(self) -> Cost:
         config, held = self.terms.config, known(self.held)
         if not config.model.in_rounds:
-            return QuestionCost(self.store, config, self.raw, held, self.terms.protocol, "reports")
+            before = self.terms.protocol
+            question = None if before is None else self.agreement.question(1, before)
+            return QuestionCost(
+                self.store, config, self.raw, held, cast("Protocol | None", question), "reports"
+            )
         return ConversationCost(self.store, config, self.raw, held, UNKNOWN_CONVERSATION)
 
     def charge(self, asked: Round, before: Spent | None) -> Spent:
-        """What is spent before a question is answered. `before`: what was, before the last one. Raises BudgetError.
+        """Charge a question before it is answered, and return what is spent. `before` is what was spent until then, if
+        anything. Raises BudgetError.
 
         Where parts of the holders are asked apart, everybody is charged the whole epsilon before the first question.
         """
         if before is not None and self.charges_first:
             return before
         self.may_have_asked = True
-        found: Spent = self.execute.charge(lambda: self.cost(asked), self._unknown_cost)
-        return found
+        spent: Spent = self.execute.charge(lambda: self.cost(asked), self._unknown_cost)
+        return spent
 
     @cached_property
     def shards(self) -> list[Call]:
-        """Each shard of who is asked, and which it is of those that hold the same; by their names, or as they are shown."""
-        apart = shards_with_copy_index(self.store, self.terms.config, self.held)
-        own: list[Call] = [{"shard": shard, "alike": NotInKey(number)} for shard, number in apart]
+        """Each shard of who is asked, and its number among a simulation's that hold the same; by names, or as they are shown."""
+        asked = shards_asked(self.store, self.terms.config, self.held)
+        own: list[Call] = [{"shard": shard, "alike": NotInKey(number)} for shard, number in asked]
         if not self.config.model.in_rounds:
             return own
         ordered = in_order(self.store, self.held["train"], is_seeded=self.terms.config.is_seeded)
@@ -430,7 +494,7 @@ class Pipeline:
             self.cost(asked).check_question(asked.number, asked.question().digest)
         reports = self.execute.shards(perturb, lambda: (self.of_perturb(asked), self.shards), asked.number)
         if not looks:
-            shards: list[Manifest] = [one["shard"] for one in self.shards]
+            shards: list[Manifest] = [record["shard"] for record in self.shards]
             self.cost(asked).keep_answers(asked.number, shards, reports)
             self.records.extend(reports)
         return reports  # type: ignore[no-any-return]
@@ -442,6 +506,7 @@ class Pipeline:
             "question": asked.question(),
             "round_number": asked.number,
             "noise_seed": config.noise_seed,
+            "agreed": NotInKey(self.agreement.to(asked.number, asked.question())),
         }
         if not config.model.in_rounds:
             return call | {"collecting": Collecting(form=self.form(asked), campaign=config.campaign.name)}
@@ -454,23 +519,32 @@ class Pipeline:
         return call | {"showing": showing}
 
     def add_up(self, answered: Round) -> Record:
-        """What the reports of a round say together."""
-        return self.made(self.execute.step(aggregate, lambda: self.of_aggregate(answered), answered.number))
+        """Add up the reports of a round."""
+        sums: Sequence[Record] = ()
+        if not self.config.model.in_rounds:
+            sums = self._each(add, lambda: self._of_add(answered), answered.number)
+        call = partial(self.of_aggregate, answered, sums)
+        return self.made(self.execute.step(aggregate, call, answered.number))
 
-    def of_aggregate(self, answered: Round) -> Call:
+    def _of_reports(self, answered: Round) -> Call:
         """Every report there is, in a campaign those of earlier runs too."""
-        call: Call = {
+        return {
             "question": answered.question(),
             "reports": self.terms.received([*answered.reports]),
             "round_number": answered.number,
-            **({"shown": self.shown["shown"]} if self.config.model.in_rounds else {}),
         }
-        parts = parts_of(self.store, call["question"], call["reports"])
-        if len(parts) == 1 or not self.execute.makes_in_parts(aggregate, call, []):
-            return call
-        of_all = {"question": call["question"], "round_number": answered.number}
-        apart: list[Call] = [{"reports": part} for part in parts]
-        return call | {"parts": NotInKey(self._made_apart(add, of_all, apart, answered.number))}
+
+    def _of_add(self, answered: Round) -> tuple[Call, list[Call]]:
+        call = self._of_reports(answered)
+        reports = call.pop("reports")
+        return call, [{"reports": part} for part in parts_to_add(self.store, call["question"], reports)]
+
+    def of_aggregate(self, answered: Round, sums: Sequence[Record]) -> Call:
+        """Every report, with what they add up to or what its holders showed."""
+        call = self._of_reports(answered)
+        if self.config.model.in_rounds:
+            return call | {"shown": self.shown["shown"]}
+        return call | {"sums": [part["sums"] for part in sums]}
 
     # What the family makes of it.
 
@@ -480,29 +554,23 @@ class Pipeline:
         return {
             "transcript": self.transcript(self.conversation.whole),
             "asking": self.asking,
-            "reading": self.terms.config.model.reading,
+            "reading": self.terms.config.model.settings.reading,
         }
 
     @step_of(evaluate)
     def scores(self) -> Call:
         """The model, and the private rows that only a simulation has."""
         config = self.terms.config
-        call: Call = {
+        return {
             "transcript": self.transcript(self.conversation.whole),
             "asking": self.asking,
-            "reading": config.model.reading,
+            "reading": config.model.settings.reading,
             "model": self.model["model"],
             "train": self.held["train"],
             "test": self.held["test"],
             "evaluation": config.evaluation,
             "noise_seed": config.noise_seed,
         }
-        parts = shards_in_parts(call["train"].one_by_one())
-        if config.model.in_rounds or len(parts) == 1 or not self.execute.makes_in_parts(evaluate, call, []):
-            return call
-        of_all = {"question": self.conversation.last.question()}
-        apart: list[Call] = [{"shards": part} for part in parts]
-        return call | {"parts": NotInKey(self._made_apart(known_of_shards, of_all, apart))}
 
     @step_of(report)
     def page(self) -> Call:
@@ -520,7 +588,7 @@ class Pipeline:
                 artifacts["evidence"] = last.evidence
         return {
             "config": config,
-            "questions": [one.question() for one in talk.whole],
+            "questions": [turn.question() for turn in talk.whole],
             "artifacts": artifacts,
             "facts": {
                 "ingested": self.ingested.facts,
@@ -536,23 +604,23 @@ class Pipeline:
 
 
 def _is_last(asked: Round) -> bool:
-    """Whether surely no question follows; False where that is not known yet."""
+    """Return whether surely no question follows; False where that is not known yet."""
     return isinstance(asked.asked, Record) and asked.asked.facts.get("is_last", False)
 
 
 def _row_rules(terms: Terms) -> RowRules:
-    """How each row is read, and what holders protect, where some features are public: the label always; where the mask is not
-    released, that and all features.
+    """Return how to read each row, and what holders protect if some features are public. They protect the label, and
+    all features too if the mask is not released.
     """
     config, features = terms.config, terms.config.features
-    found = RowRules(dataset=terms.dataset.without_words(), seed=config.seed)
+    rules = RowRules(dataset=terms.dataset.without_words(), seed=config.seed)
     if not config.model.in_rounds:
-        return found
+        return rules
     protected = {*features.private, *features.protects, terms.dataset.target}
     if config.mask_release == "all":
-        return found.model_copy(update={"protected": tuple(sorted(protected))})
+        return rules.model_copy(update={"protected": tuple(sorted(protected))})
     every = {"protected": tuple(sorted(protected | features.masks)), "every_feature": True}
-    return found.model_copy(update=every)
+    return rules.model_copy(update=every)
 
 
 def _label(terms: Terms) -> Call:
@@ -562,7 +630,9 @@ def _label(terms: Terms) -> Call:
 
 
 def _release_of_checks(terms: Terms) -> int | None:
-    """How many answers about private rows may leave their holders: None is any number, in a simulation, which protects nobody."""
+    """Return how many answers about private rows may leave their holders, or None for any number, in a simulation that
+    protects nobody.
+    """
     if terms.config.is_seeded:
         return None
     return terms.config.privacy.max_released_checks if terms.dataset.release_checks else 0

@@ -1,4 +1,4 @@
-"""The flow: every step of the pipeline as a Prefect task, from raw files to one page. Which steps there are is in `pipeline`."""
+"""Run every step of the pipeline as a Prefect task, from raw files to one page. The steps are listed in `pipeline`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.engines.engine import engine_of
 from flows.execute import ByPrefect
 from flows.finish import finish, page_of_failure, stop_where_failed
-from flows.naming import command_again, run_name, tag_run
+from flows.naming import command_again, run_name, tag_run, work_folder
 from flows.pipeline import Pipeline
-from flows.server.artifacts import Artifacts
+from flows.runner import runners_of
 from flows.server.run_log import refusal_shown, warn_at_start
 from flows.work_folder.provenance import in_use
 from schemas.config import RunConfig, load
@@ -23,13 +22,13 @@ from tasks.progress import Timeline
 from tasks.step import faults_stay_in_zone
 
 
-@flow(name="train", flow_run_name=run_name)
-def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str, Any]:
+@flow(name="train", persist_result=False, flow_run_name=run_name)
+def train(config: RunConfig, work: str = "", command: str = "") -> dict[str, Any]:
     """Learn from private rows that nobody sees.
 
     Args:
         config: The run's configuration.
-        work: The work folder.
+        work: The work folder; without it LDPTREE_WORK where the run is made, or `work`.
         command: The command line that repeats the run, for its page.
 
     Returns:
@@ -38,14 +37,14 @@ def train(config: RunConfig, work: str = "work", command: str = "") -> dict[str,
     return _train(config, work, command or command_again(""))
 
 
-@flow(name="train", flow_run_name=run_name)
-def train_config(config: str, overrides: Sequence[str] = (), work: str = "work") -> dict[str, Any]:
+@flow(name="train", persist_result=False, flow_run_name=run_name)
+def train_config(config: str, overrides: Sequence[str] = (), work: str = "") -> dict[str, Any]:
     """The same with a configuration by its name, as a schedule has it.
 
     Args:
         config: A TOML file where the run is made, or the name of a packaged one.
         overrides: Keys that are set for this run, as `KEY=VALUE`, which is TOML.
-        work: The work folder.
+        work: The work folder; without it LDPTREE_WORK where the run is made, or `work`.
 
     Returns:
         The run's summary.
@@ -53,28 +52,27 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "work")
     Raises:
         ConfigError: there is no such configuration, or it is none.
     """
-    words = ["ldptree", "run", config, *(word for one in overrides for word in ("--set", one))]
-    command = shlex.join([*words, *(("--work", work) if work != "work" else ())])
+    words = ["ldptree", "run", config, *(word for override in overrides for word in ("--set", override))]
+    command = shlex.join([*words, *(("--work", work) if work else ())])
     with refusal_shown(command):
         settings = load(config, list(overrides))
     return _train(settings, work, command)
 
 
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
-    store, timeline = Store(config.store.address or work), Timeline()
-    tag_run(config, store)
-    warn_at_start(config)
+    store, timeline = Store(work_folder(work)), Timeline()
+    tag_run(config)
+    warn_at_start(config, store)
     with (
         faults_stay_in_zone(store, "run", "curator"),
         in_use(store.root),
         timeline.listening(),
-        Artifacts() as artifacts,
-        engine_of(config.run, store) as engine,
+        runners_of(config.run) as runners,
     ):
         run = Pipeline(
             store=store,
             config=config,
-            execute=ByPrefect(store, artifacts, engine),
+            execute=ByPrefect(store, runners),
             timeline=timeline,
             command=command,
             name=flow_run.name,

@@ -1,5 +1,5 @@
-"""The algorithms, usable without the pipeline. What is named here is imported when it is first used: numpy alone is needed
-until then. Its types are in `__init__.pyi`.
+"""The algorithms, usable without the pipeline. Names are imported at their first use, and only numpy is needed until
+then. Their types are in `__init__.pyi`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run(
 
 
 def read_model(path: str | PathLike[str]) -> Any:
-    """The model that a run released: of the run's folder, or in its file `model.json`.
+    """Return the model that a run released, from the run's folder or its file `model.json`.
 
     Beside the run's `run.json` it reads rows as the run read its own.
 

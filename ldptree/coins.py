@@ -1,4 +1,4 @@
-"""Exact randomness: where the bits come from, coins as integers, and Laplace noise on the integers.
+"""Draw exact randomness, with its source of bits, coins as integers, and Laplace noise on the integers.
 
 A coin with threshold t shows heads where a uniform 64-bit word is below t: probability t / 2^64, exactly. Floating point never
 decides what a holder sends, so nothing leaks through rounding (Mironov 2012); the epsilon is recomputed from the integers with
@@ -45,7 +45,7 @@ def checked_epsilon(epsilon: float) -> float:
 
 
 def exp(epsilon: float | Decimal) -> Decimal:
-    """e^epsilon to 60 digits (epsilon above 100 counts as 100: no threshold can tell them apart)."""
+    """Return e^epsilon to 60 digits (epsilon above 100 counts as 100, as no threshold can distinguish them)."""
     return _CONTEXT.exp(min(Decimal(epsilon), Decimal(_LARGEST_EXPONENT)))
 
 
@@ -59,6 +59,13 @@ def rounded_up(exact: Fraction) -> float:
     """The smallest float that is at least this number."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def left_of(epsilon: float, spent: float) -> float:
+    """The largest float that together with what is spent is no more than epsilon, exactly."""
+    exact = Fraction(epsilon) - Fraction(spent)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
 def log_up(ratio: Fraction) -> float:
@@ -75,7 +82,7 @@ _GENERATOR_KEY = 0x6C6470
 
 
 class Words:
-    """A source of uniform uint64 words. Use one per thread: blocks are drawn in order and never again.
+    """A source of uniform uint64 words. Use one per thread, as blocks are drawn in order and never again.
 
     Words of a seed are refused (ConfigError) in a process that was forked from the one that made them: there they would repeat.
     """
@@ -95,12 +102,12 @@ class Words:
 
     @classmethod
     def system(cls) -> Self:
-        """Words of the operating system's generator (getrandom): the only source that protects anybody."""
+        """Return words of the operating system's generator (getrandom), the only source that protects anybody."""
         return cls(_system_words, None, is_seeded=False)
 
     @classmethod
     def seeded(cls, seed: np.random.SeedSequence) -> Self:
-        """Words for a simulation that must be repeatable: numpy's SFC64, whose stream numpy promises not to change.
+        """Return words for a repeatable simulation, from numpy's SFC64, whose stream numpy promises not to change.
 
         SFC64 is the fastest of numpy's generators (2 ns a word) and passes the usual test batteries, but it is not
         cryptographic: a seeded run protects nobody.
@@ -152,9 +159,9 @@ def _system_words(n: int) -> NDArray[np.uint64]:
 
 
 RATE_UNIT = 2**32
-"""Laplace noise: r is a whole number of these parts of 1."""
+"""Parts of 1 of which the rate r of Laplace noise is a whole number."""
 SMALLEST_RATE = 90
-"""Below, noise would not fit into 32 bits: 64 ln 2 2^32 / 89 is over 2^31."""
+"""Smallest rate whose noise fits into 32 bits. Below it, 64 ln 2 2^32 / 89 is over 2^31."""
 
 
 def laplace_variance(rate: int) -> float:
@@ -164,12 +171,12 @@ def laplace_variance(rate: int) -> float:
 
 
 def laplace_min_entropy(rate: int) -> float:
-    """Bits of chance, at least: no number is likelier than 0, of which P is (1 - a) / (1 + a) with a = e^-r."""
+    """Return a lower bound on bits of chance, as 0 is likeliest, with P = (1 - a) / (1 + a) and a = e^-r."""
     return -math.log2(math.tanh(rate / RATE_UNIT / 2))
 
 
 def furthest_laplace(rate: int) -> int:
-    """44.4 / r: one noise in 2^64 lies so far out, where a mechanism may cut it off."""
+    """Return 44.4 / r, beyond which lies one noise in 2^64 and where a mechanism may cut it off."""
     return math.ceil(Decimal(64) * Decimal(2).ln() * RATE_UNIT / rate)
 
 
@@ -189,7 +196,7 @@ def draw_laplace(rate: int, n: int, words: Words) -> NDArray[np.int64]:
 
 
 def _geometric(n: int, words: Words) -> NDArray[np.int64]:
-    """P(x) ~ e^(-x / 2^32), int64 [n]: a fraction kept with probability e^-fraction, and whole units after it."""
+    """Draw P(x) ~ e^(-x / 2^32), int64 [n], by a fraction kept with probability e^-fraction, then whole units."""
     fraction = np.empty(n, dtype=np.int64)
     open_places = np.arange(n)
     while open_places.size:

@@ -1,4 +1,4 @@
-"""Functions run at machine speed: numba, compiled at the first call, without the GIL.
+"""Run functions at machine speed with numba, compiled at the first call, without the GIL.
 
 Only the decorator lives here; the functions themselves stand beside the code that uses them. numba is
 imported at the first call, so importing ldptree stays quick. Where numba is not installed, as on a holder's device, they
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def has_numba() -> bool:
-    """Whether there is a numba to compile with; it is not imported."""
+    """Return whether there is a numba to compile with; it is not imported."""
     return find_spec("numba") is not None
 
 

@@ -1,4 +1,4 @@
-"""The public description of the features: how a raw row becomes a point of [0, 1]^d.
+"""The public description of the features, which turns a raw row into a point of [0, 1]^d.
 
 Everything here comes from public rows or from the specification: ranges, levels, what stands in for a missing
 value. A number is scaled by its public range, the public sample's minimum and maximum (LPCT section 4.3, Theorem 5): nothing
@@ -84,7 +84,7 @@ class NumericFeature:
 
     @property
     def has_rule(self) -> bool:
-        """Whether a missing value can be encoded."""
+        """True if a missing value can be encoded."""
         return self.fill is not None
 
     def encode_into(self, raw: NDArray[np.float64], out: NDArray[np.float32]) -> None:
@@ -163,7 +163,7 @@ class CategoricalFeature:
 
     @property
     def has_rule(self) -> bool:
-        """Whether a missing value can be encoded."""
+        """True if a missing value can be encoded."""
         return self.fill is not None or self.missing_level
 
     def encode_into(self, raw: NDArray[np.float64], out: NDArray[np.float32]) -> None:
@@ -204,7 +204,7 @@ class Encoding:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Raw column names, in order: the columns of a raw matrix."""
+        """Return the raw column names in the order of a raw matrix's columns."""
         return tuple(feature.column for feature in self.features)
 
     @cached_property
@@ -240,7 +240,7 @@ class Encoding:
         return tuple(f.column for f in self.features if not f.has_rule)
 
     def encodable(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.bool_]:
-        """bool [n]: False where a value is missing and no rule fills it.
+        """Return bool [n], False where a value is missing and no rule fills it.
 
         `columns` names the columns of raw, where they are not all of the encoding's; those absent count as there.
         """
@@ -254,7 +254,7 @@ class Encoding:
         return is_encodable
 
     def is_outside(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.bool_]:
-        """bool [n]: some numeric value lies outside its public range (a missing value does not).
+        """Return bool [n], True where a numeric value lies outside its public range (a missing value does not).
 
         `columns` names the columns of raw, where they are not all of the encoding's; those absent count as inside.
         """
@@ -334,10 +334,10 @@ def public_range(values: ArrayLike, column: str) -> tuple[float, float]:
 
 def check_widths(low: ArrayLike, high: ArrayLike, columns: Iterable[object]) -> None:
     """Raises DataError where the distance of a public column's ends, float [d], is no float."""
-    for column, one, other in zip(columns, np.asarray(low).tolist(), np.asarray(high).tolist(), strict=True):
-        if math.isinf(other - one):
+    for column, start, end in zip(columns, np.asarray(low).tolist(), np.asarray(high).tolist(), strict=True):
+        if math.isinf(end - start):
             raise DataError(
-                f'column "{column}": public values go from {one:g} to {other:g}, so far apart that their distance is not '
+                f'column "{column}": public values go from {start:g} to {end:g}, so far apart that their distance is not '
                 "finite; correct or drop such rows, or divide the column"
             )
 
@@ -389,7 +389,7 @@ def largest_raw(threshold: float, minimum: float, maximum: float) -> float:
 
 
 def _scaled(x: float, minimum: float, maximum: float) -> float:
-    """`scale` of one value, the same arithmetic in plain floats: many times quicker for a single one."""
+    """Scale one value as `scale` does, with the same arithmetic in plain floats, which is many times quicker."""
     if math.isinf(maximum - minimum):
         x, minimum, maximum = x / 2, minimum / 2, maximum / 2
     scaled = min(max((x - minimum) / (maximum - minimum), 0.0), 1.0)

@@ -5,11 +5,20 @@ Nothing here formats a private value: messages about private rows name the file,
 
 from __future__ import annotations
 
+from ldptree.plain_text import make_visible
+
+LONGEST_LINE = 2_000
+"""Characters of a line that a message shows."""
+
 
 class LdptreeError(Exception):
     """Anything ldptree stops on; `exit_code` is what the command line returns."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """Return the message as text that does nothing, the middle of a long line left out."""
+        return "\n".join(map(_short, make_visible(super().__str__()).split("\n")))
 
 
 class ConfigError(LdptreeError, ValueError):
@@ -51,3 +60,8 @@ class AssumedRangeWarning(UserWarning):
 
     Nothing can be learned from clipped values. Public values alone decide whether this warning comes, and what it says.
     """
+
+
+def _short(line: str) -> str:
+    half = LONGEST_LINE // 2
+    return line if len(line) <= LONGEST_LINE else f"{line[:half]}...{line[-half:]}"

@@ -1,4 +1,4 @@
-"""What an epsilon, a depth, a number of cells and a label's range may be, in a configuration, an estimator and an audit alike."""
+"""Limits of an epsilon, a depth, a number of cells and a label's range, alike in a configuration, an estimator and an audit."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ MIN_EPSILON = 1e-6
 """Below, reports tell nothing."""
 MAX_EPSILON = 64.0
 MAX_LIFETIME = 1000.0
-"""Of a holder's lifetime, as of any single amount: thousands of the largest still add up within 64 bits of the ledger's units."""
+"""Largest epsilon of a lifetime or of one amount. Thousands of it add up within 64 bits of the ledger's units."""
 MAX_DEPTH = 62
+MAX_BINS = 254
+"""Of a feature in a histogram: a bin, or the absence of one, is one byte in a report."""
 MAX_PROTOCOL_BYTES = 2**22
-"""Of a protocol with a public model in it, where nothing else is said: 4 MiB."""
+"""Largest protocol with a public model in it, by default 4 MiB."""
 LARGEST, NARROWEST = 1e60, 1e-60
-"""Of a label's magnitude and of its range: fourth powers, of which variances of squared errors are made, stay floats."""
+"""Limits of a label's magnitude and of its range. Their fourth powers, for variances of squared errors, stay floats."""
 MOST_GIB = 3
 BYTES_A_CELL, BYTES_AN_ENTRY = 3_000, 700
-"""Of a cell, and of each class in it. Measured: 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
+"""Bytes of a cell, and of each class in it. 4,096 cells x 1,000 classes take 2.8 GB, 262,144 x 2 take 1 GB."""
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
-    """Whether this is a finite number (True and False are none)."""
+    """Return whether this is a finite number (True and False are none)."""
     kind: Any = numbers.Integral if whole else numbers.Real
     try:
         return type(value) is not bool and isinstance(value, kind) and math.isfinite(value)
@@ -33,26 +35,20 @@ def is_number(value: Any, *, whole: bool = False) -> bool:
         return False
 
 
-def check_epsilon(epsilon: Any) -> None:
-    """Raises ConfigError unless this can be what one holder's reports spend."""
+def check_epsilon(epsilon: Any) -> float:
+    """Return what one holder's reports spend. Raises ConfigError where it cannot be that."""
     if not is_number(epsilon) or not 0 < epsilon <= MAX_EPSILON:
         raise ConfigError(f"epsilon must be a number above 0 and at most {MAX_EPSILON:g}, got {epsilon!r}")
     if epsilon < MIN_EPSILON:
         raise ConfigError(
             f"epsilon must be at least {MIN_EPSILON:g}: below that, reports tell nothing; got {epsilon!r}"
         )
-
-
-def check_weight(lam: Any) -> None:
-    """Raises ConfigError unless this can be the weight of a public row, in private people."""
-    if not ((is_number(lam) or lam == math.inf) and lam >= 0):
-        raise ConfigError(
-            f'lam must be "learned", "auto", or a number from 0 (private alone) to infinity (public alone), got {lam!r}'
-        )
+    return float(epsilon)
 
 
 def check_spent(model: str, epsilon: float, **people: int) -> None:
-    """What a model file says that it rests on. Raises DataError unless epsilon is positive and finite, and no count negative.
+    """Check what a model file says that it rests on. Raises DataError unless epsilon is positive and finite, and no count
+    negative.
 
     Args:
         model: what the message calls it.
@@ -69,7 +65,7 @@ def check_spent(model: str, epsilon: float, **people: int) -> None:
 
 
 def label_ends(label_range: Any) -> tuple[float, float]:
-    """The two ends of a range of labels that somebody gave. Raises ConfigError: not two numbers, or as `check_ends`."""
+    """Return the two ends of a given range of labels. Raises ConfigError unless two numbers pass `check_ends`."""
     try:
         low, high = label_range
     except (TypeError, ValueError):
@@ -93,8 +89,8 @@ def check_ends(low: float, high: float) -> None:
 
 
 def check_labels(low: float, high: float) -> None:
-    """Of public labels, all equal or not: raises ConfigError unless they are within LARGEST of 0, and their range is none or not
-    below NARROWEST.
+    """Check public labels, all equal or not. Raises ConfigError unless they are within LARGEST of 0, and their range is
+    none or not below NARROWEST.
     """
     check_ends(low, high if high > low else low + max(1.0, abs(low)))
 

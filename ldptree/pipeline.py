@@ -1,4 +1,4 @@
-"""The pipeline, as the library finds it: a distribution of its own, `ldptree-pipeline`."""
+"""Find the pipeline for the library, in a distribution of its own, `ldptree-pipeline`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def find_pipeline(needs: str, instead: str = "") -> Any:
     """
     from importlib.metadata import entry_points  # slow to import
 
-    for found in entry_points(group="ldptree.pipeline", name="run"):
-        return import_module(found.module)
+    for entry in entry_points(group="ldptree.pipeline", name="run"):
+        return import_module(entry.module)
     raise ImportError(
         f"{needs} needs the pipeline, which is not installed: pip install ldptree-pipeline{instead}"
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BITS = 30
-"""Of a number that are kept: nine decimal digits."""
+"""Bits of a number that are kept, for nine decimal digits."""
 
 
 def round_digits(values: Any) -> NDArray[np.float64]:

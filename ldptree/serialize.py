@@ -1,4 +1,4 @@
-"""JSON of protocols, reports and models, written and read once: from the annotations of a dataclass.
+"""Write and read the JSON of protocols, reports and models once, from the annotations of a dataclass.
 
 A text is canonical (sorted keys, no spaces, ASCII only), so that its digest is that of the value. It is read strictly: what two
 readers may understand differently is refused, and so is a field that is absent, unknown or of another type.
@@ -59,15 +59,15 @@ def read(
         raise error(f"{of}: a {type(text).__name__} where its text is needed")
     try:
         plain = text if isinstance(text, str) else text.decode()
-        found = json.loads(
+        value = json.loads(
             plain.removeprefix(MARK),
             parse_constant=_no_constant,
             parse_float=parse_float,
             object_pairs_hook=_each_once,
         )
         if _SURROGATE.search(plain):
-            _check_characters(found)
-        return found
+            _check_characters(value)
+        return value
     except _NotStrictError as fault:
         what, advice = str(fault), remedy
     except (ValueError, RecursionError):
@@ -76,14 +76,14 @@ def read(
 
 
 class _NotStrictError(ValueError):
-    """What is wrong with a text that `json.loads` would read: half a sentence."""
+    """A text that only a lenient `json.loads` would read. The message is half a sentence."""
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    content = dict(pairs)
+    if len(content) != len(pairs):
         raise _NotStrictError(f"the key {_twice(name for name, _ in pairs)} stands twice in it")
-    return found
+    return content
 
 
 def _twice(names: Iterable[str]) -> str:
@@ -94,7 +94,7 @@ def _twice(names: Iterable[str]) -> str:
 
 
 def _check_characters(value: Any) -> None:
-    """Raises where half of a surrogate pair stands alone: no program can print or store it."""
+    """Raise an error if half of a surrogate pair stands alone, which no program can print or store."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -106,7 +106,7 @@ def _no_constant(name: str) -> float:
 
 
 def canonical(content: Mapping[str, Any]) -> str:
-    """The text that a digest is of: sorted keys, no spaces, ASCII only. Raises ValueError where a number is not finite."""
+    """Return a digest's text, with sorted keys, no spaces, ASCII. Raises ValueError if a number is not finite."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -117,7 +117,7 @@ def digest_of(content: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Codec:
-    """How a field is written and read, where its type does not say so.
+    """The way to write and read a field whose type does not say so.
 
     Attributes:
         write: plain values of the field's value.
@@ -131,15 +131,15 @@ class Codec:
 def to_plain(value: Any) -> dict[str, Any]:
     """The fields of a dataclass as plain values."""
     return {
-        one.name: codec.write(getattr(value, one.name))
-        if (codec := one.metadata.get("codec"))
-        else plain_value(getattr(value, one.name))
-        for one in fields(value)
+        attribute.name: codec.write(getattr(value, attribute.name))
+        if (codec := attribute.metadata.get("codec"))
+        else plain_value(getattr(value, attribute.name))
+        for attribute in fields(value)
     }
 
 
 def plain_value(value: Any) -> Any:
-    """What stands for a field's value in JSON."""
+    """Return the JSON value of a field."""
     if isinstance(value, np.ndarray):
         return value.tolist() if np.isfinite(value).all() else _with_inf(value.tolist())
     if isinstance(value, float):
@@ -147,7 +147,7 @@ def plain_value(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, tuple):
-        return [one if isinstance(one, float) else plain_value(one) for one in value]
+        return [item if isinstance(item, float) else plain_value(item) for item in value]
     return to_plain(value) if is_dataclass(value) else value
 
 
@@ -183,14 +183,18 @@ def field_types(cls: type) -> dict[str, Any]:
 
 @cache
 def _field_types(cls: Any) -> dict[str, Any]:
-    owners = [one for one in reversed(cls.__mro__) if "__dataclass_fields__" in vars(one)]
-    hints = {name: kind for one in owners for name, kind in get_annotations(one, eval_str=True).items()}
+    owners = [owner for owner in reversed(cls.__mro__) if "__dataclass_fields__" in vars(owner)]
+    hints = {name: kind for owner in owners for name, kind in get_annotations(owner, eval_str=True).items()}
     return {field.name: hints[field.name] for field in fields(cls)}
 
 
 @cache
 def _codecs(cls: Any) -> dict[str, Codec]:
-    return {one.name: one.metadata["codec"] for one in fields(cls) if "codec" in one.metadata}
+    return {
+        attribute.name: attribute.metadata["codec"]
+        for attribute in fields(cls)
+        if "codec" in attribute.metadata
+    }
 
 
 def typed(kind: Any, value: Any, of: str, name: str) -> Any:
@@ -203,7 +207,7 @@ def typed(kind: Any, value: Any, of: str, name: str) -> Any:
     if origin is tuple:
         return _typed_tuple(get_args(kind), value, of, name)
     if origin is Literal:
-        is_known = any(type(value) is type(one) and value == one for one in get_args(kind))
+        is_known = any(type(value) is type(literal) and value == literal for literal in get_args(kind))
     elif kind is float:
         if value == "inf":
             return math.inf
@@ -231,7 +235,7 @@ def numbers(value: Any, kind: Any, of: str, name: str) -> np.ndarray[Any, Any]:
 
 
 class Document:
-    """A frozen dataclass with a text of its own: its kind, the version of that kind, its fields and the digest of all.
+    """A frozen dataclass with a text of its own, which has its kind, the kind's version, its fields and a digest.
 
     A class whose text is not its fields overrides `text_fields`, `to_content` and `of_content`.
     """
@@ -244,7 +248,7 @@ class Document:
 
     @property
     def kind(self) -> str:
-        """What its text says it is."""
+        """Name of its kind in the text."""
         return self.KINDS[0]
 
     @cached_property
@@ -253,7 +257,7 @@ class Document:
         return digest_of(self._marked_content())
 
     def to_json(self) -> str:
-        """The canonical text: sorted keys, no spaces, its own digest in it; an infinite number is the text "inf"."""
+        """Return the canonical text, with sorted keys, no spaces, its own digest, and "inf" for infinity."""
         return canonical({**self._marked_content(), "digest": self.digest})
 
     def _marked_content(self) -> dict[str, Any]:
@@ -324,7 +328,7 @@ def _typed_union(kinds: Sequence[Any], value: Any, of: str, name: str) -> Any:
     """Infinity is taken before text, so that a field of texts and numbers has no text "inf"."""
     if value is None and types.NoneType in kinds:
         return None
-    for kind in sorted(kinds, key=lambda one: one is not float):
+    for kind in sorted(kinds, key=lambda each: each is not float):
         if get_origin(kind) is not None or kind in (str, bool, int, float):
             try:
                 return typed(kind, value, of, name)
@@ -341,7 +345,7 @@ def _typed_tuple(kinds: tuple[Any, ...], value: Any, of: str, name: str) -> tupl
     if not isinstance(value, list) or not (is_any_length or len(value) == len(kinds)):
         raise _wrong(of, name, value)
     each = [kinds[0]] * len(value) if is_any_length else kinds
-    return tuple(_typed_item(kind, one, of, name) for kind, one in zip(each, value, strict=True))
+    return tuple(_typed_item(kind, item, of, name) for kind, item in zip(each, value, strict=True))
 
 
 def _typed_item(kind: Any, value: Any, of: str, name: str) -> Any:
@@ -353,7 +357,7 @@ def _typed_item(kind: Any, value: Any, of: str, name: str) -> Any:
 
 def _are_numbers(value: Any, kinds: tuple[type, ...]) -> bool:
     if isinstance(value, list):
-        return all(_are_numbers(one, kinds) for one in value)
+        return all(_are_numbers(item, kinds) for item in value)
     return type(value) in kinds or (value == "inf" and float in kinds)
 
 

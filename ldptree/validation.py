@@ -1,5 +1,5 @@
-"""What a user of an estimator or a rival can get wrong: parameters, masks, labels, X and y. Each fault has one message: where it
-is, what was found, and what to do.
+"""Check parameters, masks, labels, X and y of an estimator or a rival. Each fault has one message with its place, what
+was found, and what to do.
 
 No message about X and y has a value in it: rows are private. Of what scikit-learn and the libraries beneath it say, only
 sentences that are known to quote none are passed on, and no fault is chained to another.
@@ -18,16 +18,13 @@ import numpy as np
 
 from ldptree.errors import ConfigError, DataError, DataTypeError
 from ldptree.limits import (
-    MAX_DEPTH,
     check_ends,
-    check_epsilon,
-    check_weight,
     is_number,
     label_ends,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -38,26 +35,6 @@ MISSING_LABELS = (
     "Input y contains NaN: labels are missing. Leave out the rows without one; a private holder who has no label does not "
     "take part"
 )
-
-
-def checked_epsilon(epsilon: Any) -> float:
-    """The budget of each private row. Raises ConfigError."""
-    check_epsilon(epsilon)
-    return float(epsilon)
-
-
-def check_depth(depth: Any) -> None:
-    """Raises ConfigError where it is neither "auto" nor a depth."""
-    if depth != "auto" and not (is_number(depth, whole=True) and 0 <= depth <= MAX_DEPTH):
-        raise ConfigError(f'depth must be "auto" or a whole number from 0 to {MAX_DEPTH}, got {depth!r}')
-
-
-def check_lam(lam: Any) -> None:
-    """Raises ConfigError where it is neither "learned", "auto" nor a weight."""
-    if isinstance(lam, str):
-        one_of("lam", lam, ("learned", "auto"), "or a number from 0 to infinity")
-    else:
-        check_weight(lam)
 
 
 def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
@@ -83,19 +60,8 @@ def check_seed(random_state: Any) -> None:
         )
 
 
-def check_simulated(
-    parameter: str, noise: str, random_state: Any, *, devices: Container[str], instead: str
-) -> None:
-    """Raises ConfigError where a report that gives holders away, one of `devices`, is asked of anybody but a simulation's."""
-    if noise in devices and random_state is None:
-        raise ConfigError(
-            f'{parameter} = "{noise}" is a simulation device, its floating-point noise gives holders away; use '
-            f'"{instead}", or set random_state'
-        )
-
-
 def checked_mask(public: ArrayLike | None, n: int, X: Any) -> NDArray[np.bool_]:
-    """The mask of public rows of a fit, bool [n]; all False for None. `X`: rows as they were given. Raises DataError."""
+    """Return a fit's mask of public rows, bool [n], all False for None, for rows `X` as given. Raises DataError."""
     if public is None:
         return np.zeros(n, dtype=bool)
     mask = read_mask(public, n, X, "X")
@@ -105,7 +71,7 @@ def checked_mask(public: ArrayLike | None, n: int, X: Any) -> NDArray[np.bool_]:
 
 
 def read_mask(public: ArrayLike, n: int, X: Any, name: str) -> NDArray[np.bool_]:
-    """A mask of public rows, bool [n]. `X`: rows as they were given, called `name`. Raises DataError."""
+    """Read a mask of public rows, bool [n]. `X` has the rows as they were given, called `name`. Raises DataError."""
     check_aligned("public", public, X, name)
     mask = _as_mask("public", public)
     if mask.dtype != bool:
@@ -147,13 +113,13 @@ def classes_of(labels: NDArray[Any], *, are_public: bool) -> NDArray[Any]:
     """The labels there are, sorted. Raises DataError where they are fewer than 2."""
     classes = np.unique(labels)
     if classes.size < 2:
-        found = (
+        reason = (
             f"the public rows have one class only, {classes.tolist()[0]!r}"
             if are_public
             else "y has one class only"
         )
         raise DataError(
-            f"y: {found}; a classifier needs at least 2"
+            f"y: {reason}; a classifier needs at least 2"
             + (". Mark public rows of every class" if are_public else "")
         )
     return classes
@@ -189,7 +155,7 @@ def checked_range(feature_range: tuple[ArrayLike, ArrayLike], d: int) -> tuple[F
 
 
 def _may_be_pairs(feature_range: Any) -> bool:
-    """Whether two rows of two may be meant as a pair for each of two features: a tuple of two lists is lows and highs."""
+    """Return whether two rows of two may be pairs for two features. A tuple of two lists is lows and highs."""
     if [np.shape(end) for end in feature_range] != [(2,), (2,)]:
         return False
     is_documented = isinstance(feature_range, tuple) and not any(
@@ -199,7 +165,7 @@ def _may_be_pairs(feature_range: Any) -> bool:
 
 
 def has_missing(labels: Any) -> bool:
-    """Whether something among them stands for no label: None, NaN, or what pandas has for these."""
+    """Return whether a label among them is missing, as None, NaN, or what pandas has for these."""
     return any(
         label is None
         or (isinstance(label, float | np.floating) and np.isnan(label))
@@ -240,7 +206,7 @@ def check_no_dates(labels: Any) -> None:
 
 
 def checked_label_range(label_range: Any, public: Floats) -> tuple[float, float]:
-    """The range that private labels are moved into: the one given, or that of the public labels, or (-1, 1).
+    """Return the range that private labels are moved into, as given, of public labels, or (-1, 1).
 
     Raises:
         ConfigError: the given range is none, or does not hold the public labels; or as `limits.check_ends`.
@@ -304,7 +270,7 @@ def named_mask(protects: ArrayLike, names: Any) -> NDArray[Any]:
 def checked_protects(
     protects: ArrayLike | None, private_features: Any, shape: tuple[int, int], names: Any = None
 ) -> Mask:
-    """The mask W, bool [n, d], of the values each holder protects: given itself, or the same columns for everybody.
+    """Return the mask W, bool [n, d], of values that holders protect, given itself or as columns for all.
 
     Raises:
         ConfigError: both are given, or a column is not one.
@@ -340,7 +306,7 @@ _WITHOUT_VALUES = re.compile(
 
 
 def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """What `sklearn.utils.validation.validate_data` returns of the same, features as numbers [n, d].
+    """Validate as `sklearn.utils.validation.validate_data`, and return what it returns, features as numbers [n, d].
 
     Labels are numbers, float64 [n], with `y_numeric`; otherwise of one type, booleans in an object array as booleans.
 
@@ -353,16 +319,16 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
 
     _check_table(X)
     is_numeric = settings.get("y_numeric", False)
-    labels = [_checked_labels(estimator, one, is_numeric=is_numeric) for one in y]
+    labels = [_checked_labels(estimator, target, is_numeric=is_numeric) for target in y]
     if (message := _badly_written(estimator, X, labels if is_numeric else [])) is not None:
         raise DataError(message)
     try:
-        found = validate_data(estimator, X, *labels, **settings)
+        checked = validate_data(estimator, X, *labels, **settings)
         if not is_numeric:
-            return found
-        targets = found[1].astype(np.float64)
+            return checked
+        targets = checked[1].astype(np.float64)
         assert_all_finite(targets, input_name="y")  # None and texts are numbers, or none, only now
-        return found[0], targets
+        return checked[0], targets
     except Exception as fault:
         message, is_type = str(fault), isinstance(fault, TypeError)
     # Outside of the handler, so that not even the context of what is raised leads to the fault.
@@ -383,7 +349,7 @@ def check_class_labels(labels: Any) -> None:
 
 
 def _reworded(estimator: Any, X: Any, y: Any, message: str) -> str:
-    """What is wrong, without a value of it."""
+    """Reword a fault without a value of it."""
     name = type(estimator).__name__
     if message.startswith("Input X contains NaN"):
         return (
@@ -402,8 +368,8 @@ def _reworded(estimator: Any, X: Any, y: Any, message: str) -> str:
             "Expected 2D array [n, d] for X, got one of another shape. Reshape your data: X.reshape(-1, 1) if there is one "
             "feature, X.reshape(1, -1) if there is one row"
         )
-    if (found := _without_numbers(X)) is not None:
-        return _no_numbers_in(*found)
+    if (fault := _without_numbers(X)) is not None:
+        return _no_numbers_in(*fault)
     for labels in y:
         if has_missing(labels):
             return MISSING_LABELS
@@ -423,7 +389,7 @@ def _no_numbers_in(column: str, kind: str) -> str:
 
 
 def _badly_written(estimator: Any, X: Any, y: Sequence[Any]) -> str | None:
-    """What is wrong where a text is a number to Python only, such as "1_000", which a run would refuse too; else None."""
+    """Describe the fault where a text is a number to Python only, such as "1_000", which a run would refuse too; else None."""
     for name, column in _columns_of_objects(X):
         if _has_python_number(column):
             return _no_numbers_in(name, "a text that is not written in plain digits")
@@ -465,11 +431,11 @@ def _check_table(X: Any) -> None:
     names = [name for name, _ in columns]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise DataError(f"X: {names.count(twice)} columns are named {twice!r}; give each a name of its own")
-    found = next((one for one in columns if one[1].lower().startswith(_DATES)), None)
-    if found is not None:
-        of = "X" if found[0] is None else f"X: column {found[0]!r}"
+    dates = next((column for column in columns if column[1].lower().startswith(_DATES)), None)
+    if dates is not None:
+        of = "X" if dates[0] is None else f"X: column {dates[0]!r}"
         raise DataError(
-            f"{of} holds dates ({found[1]}), and features are numbers. Give what matters of them as numbers, such as the hour "
+            f"{of} holds dates ({dates[1]}), and features are numbers. Give what matters of them as numbers, such as the hour "
             "or the days since a fixed date"
         )
 
@@ -491,7 +457,7 @@ def _missing(X: Any) -> str:
 
 
 def _without_numbers(X: Any) -> tuple[str, str] | None:
-    """The first column that is not of numbers: its name or number, and the type of what is in it."""
+    """Return the name or number of the first column that is not of numbers, and the type of what is in it."""
     for name, column in _named_columns(X):
         if (kind := _no_number(column)) is not None:
             return name, kind
@@ -517,7 +483,7 @@ def _columns_of_objects(X: Any) -> list[tuple[str, Any]]:
 
 
 def _is_of_objects(values: Any) -> bool:
-    """Whether values are not all of one type of numbers."""
+    """Return whether values are not all of one type of numbers."""
     try:
         return np.asarray(values).dtype.kind in "OUST"
     except Exception:
@@ -525,9 +491,9 @@ def _is_of_objects(values: Any) -> bool:
 
 
 def _has_python_number(values: Any) -> bool:
-    """Whether a text has an underscore or a character beyond ASCII, both of which Python takes in numbers."""
-    found = (v for v in np.asarray(values, dtype=object).ravel() if isinstance(v, str | bytes))
-    texts = (v.decode("latin-1") if isinstance(v, bytes) else v for v in found)
+    """Return whether a text has an underscore or a character beyond ASCII, both of which Python takes in numbers."""
+    strings = (v for v in np.asarray(values, dtype=object).ravel() if isinstance(v, str | bytes))
+    texts = (v.decode("latin-1") if isinstance(v, bytes) else v for v in strings)
     return any(not text.isascii() or "_" in text for text in texts)
 
 
@@ -555,7 +521,7 @@ class Noisy:
     random_state: Any
 
     def __sklearn_tags__(self) -> Any:
-        """Reports are noisy: scores are poor on few rows, and never the same twice without a seed."""
+        """Tag that scores of noisy reports are poor on few rows, and never the same twice without a seed."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         for kind in (tags.classifier_tags, tags.regressor_tags):
             if kind is not None:

@@ -1,1 +1,1 @@
-"""What configurations, data sets and manifests may say."""
+"""Configurations, data sets and manifests, and their checks."""

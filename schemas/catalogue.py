@@ -1,5 +1,5 @@
-"""What completes a configuration's plain tables before they are checked: the packaged data set that [dataset] names (a TOML file
-in `schemas/datasets`), and KEY=VALUE at the prompt.
+"""Complete a configuration's plain tables before they are checked, with the packaged data set that [dataset] names (a
+TOML file in `schemas/datasets`), and KEY=VALUE at the prompt.
 
 No data are here: files are found in the folder that LDPTREE_DATA names (paths written `data:...`), simulated sets are
 made by a run.
@@ -36,11 +36,11 @@ class SourceFile(Table):
     url: str = ""
     """Where exactly these bytes can be fetched; "" where they have to be brought."""
     gzipped: bool = False
-    """Whether it is kept gzipped: size and digest are those of what is in it."""
+    """True if the file is kept gzipped. Size and digest are those of the unpacked content."""
 
 
 class Source(Table):
-    """Where a data set comes from."""
+    """The origin of a data set."""
 
     page: str
     """Of the publisher."""
@@ -54,8 +54,7 @@ class Source(Table):
     features: int | None = Field(default=None, ge=1)
     """Columns of numbers that a benchmark makes of them, a category being as many as it has levels."""
     copies: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Of a fifth of the private rows that is held back, the share that has an exact copy among the others: a score on them says
-    how well rows are remembered."""
+    """Share of a fifth of private rows with an exact copy among the others, which a model may just remember."""
     decides: str = ""
     """The feature that decides the label nearly alone; "" where none does."""
     files: dict[str, SourceFile]
@@ -64,7 +63,7 @@ class Source(Table):
 
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Every data set of the catalogue, by name, as plain tables: what a run's [dataset] table may say."""
+    """Return every data set of the catalogue by name, as plain tables for a run's [dataset] table."""
     return {
         name: {key: value for key, value in table.items() if key != "source"}
         for name, table in _entries().items()
@@ -73,7 +72,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 @cache
 def sources() -> dict[str, Source]:
-    """Where the files of each data set come from; simulated ones have none."""
+    """Return the origin of each data set's files; simulated ones have none."""
     return {
         name: Source.model_validate(table["source"])
         for name, table in _entries().items()
@@ -115,7 +114,7 @@ def with_paths_from(folder: Path, table: dict[str, Any]) -> dict[str, Any]:
     def placed(path: Any) -> Any:
         if not isinstance(path, str) or path.startswith((DATA, *BUCKETS)):
             return path
-        if path.startswith(tuple(one.rstrip("/") for one in BUCKETS)):
+        if path.startswith(tuple(scheme.rstrip("/") for scheme in BUCKETS)):
             raise ConfigError(
                 f"dataset: {path}: no address of a bucket that is known. Write s3://bucket/rows.csv (gs://, az://)."
             )
@@ -148,7 +147,7 @@ def apply_assignments(raw: dict[str, Any], assignments: Sequence[str]) -> None:
 
 
 def add_remedy(fault: str, key: str, raw: dict[str, Any], assignments: Sequence[str]) -> str:
-    """What is wrong with a key; where it ought to be left out and stands in the file, with the words that take it away."""
+    """Add to the fault of a key how to remove the key from the file, if it should be left out."""
     keys = key.split(".")
     is_typed = any(_key_of(assignment)[: len(keys)] == keys for assignment in assignments)
     if is_typed or "leave it out" not in fault.lower() or not _has(raw, keys):
@@ -184,7 +183,7 @@ def _key_of(assignment: str) -> list[str]:
 def _read(value: str) -> Any:
     try:
         return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return value.strip()  # an unquoted word is meant as text
 
 

@@ -1,10 +1,11 @@
-"""A run's configuration: what it may say, checked whole, every problem at once. Where data come from is `dataset`; no
-file is opened here but the TOML.
+"""A run's configuration, which is checked whole and reports every problem at once. Where data come from is in
+`dataset`. No file is opened here but the TOML.
 """
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,33 +21,60 @@ from pydantic import (
 )
 
 from ldptree.errors import ConfigError
+from ldptree.families import FAMILIES, choose_family
+from ldptree.families.settings import Collection, Label
 from schemas.catalogue import add_remedy, apply_assignments, with_catalogue, with_paths_from
-from schemas.config_problems import describe_problem, find_key, join_messages
-from schemas.dataset import FILE_SUFFIXES
-from schemas.families import (
-    OWNERS,
-    AnyModelConfig,
-    AutoConfig,
-)
-from schemas.family_tables import Label, RunTables
+from schemas.config_problems import describe_problem, find_key, join_messages, shorten, split_problem
+from schemas.dataset import FILE_SUFFIXES, DatasetSpec
+from schemas.families import AUTO, ModelConfig, either
 from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
-from schemas.tables import EvaluateConfig
+from schemas.tables import (
+    NAME,
+    CampaignConfig,
+    EvaluateConfig,
+    FeaturesConfig,
+    PrivacyConfig,
+    RunnerConfig,
+    SimulationConfig,
+    Table,
+)
+
+MOST_BYTES = 1 << 20
+MOST_DOTS = 10**7
+"""Limit on a file's sum of squared dots by line, as a dotted key takes time by the square of its parts."""
+LONGEST_PATH = 200
+"""Characters of a key with all tables above it, in a message."""
+MOST_PROBLEMS = 20
+"""Problems that a message tells."""
 
 
-class RunConfig(RunTables):
+class RunConfig(Table):
     """One run, whole."""
 
+    name: str = Field(pattern=NAME)
+    """What the run is called."""
+    evaluate: bool = True
+    """Whether to score on private rows that are held back, as only a simulation may."""
+    release: bool = False
+    """Whether to draw the system's coins and charge the ledger though private rows are scored on. A run that is scored and
+    names no campaign is else a trial.
+    """
+    dataset: DatasetSpec
+    privacy: PrivacyConfig = PrivacyConfig()
+    simulation: SimulationConfig = SimulationConfig()
+    campaign: CampaignConfig = CampaignConfig()
+    run: RunnerConfig = Field(default=RunnerConfig(), exclude=True)
+    features: FeaturesConfig = FeaturesConfig()
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Public coins: who is held back for the test, which rows "random 0.1" takes, how trips are simulated."""
-    model: AnyModelConfig = AutoConfig()
+    """Seed of public coins, by which test rows, rows of "random 0.1" and simulated trips are drawn."""
+    model: ModelConfig = ModelConfig()
     evaluation: EvaluateConfig = EvaluateConfig()
 
     @model_serializer(mode="wrap")
-    def _without_tables_of_other_families(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The canonical text of a run has the tables of its own family only."""
+    def _without_features(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The canonical text of a run has [features] where it asks in rounds only."""
         plain: dict[str, Any] = handler(self)
-        others = set(OWNERS) - self.model.tables
-        return {key: value for key, value in plain.items() if key not in others}
+        return plain if self.model.in_rounds else {key: plain[key] for key in plain if key != "features"}
 
     @model_validator(mode="after")
     def _check_rows_to_score(self) -> RunConfig:
@@ -68,7 +96,7 @@ class RunConfig(RunTables):
 
     @model_validator(mode="after")
     def _check_tables_of_the_family(self) -> RunConfig:
-        if faults := self.model.faults(self):
+        if faults := self._family_faults():
             raise ValueError("\n".join(faults))
         return self
 
@@ -91,30 +119,52 @@ class RunConfig(RunTables):
         return self
 
     @property
+    def is_trial(self) -> bool:
+        """Return whether the run is scored on private rows, with seeded noise and no charge, as nobody is asked."""
+        return self.evaluate and not self.release and self.campaign.name is None
+
+    @property
+    def noise_seed(self) -> int | None:
+        """Return the seed of the holders' coins, configured or by a trial's name, None for system coins."""
+        if self.simulation.noise_seed is not None or not self.is_trial:
+            return self.simulation.noise_seed
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4])
+
+    @property
+    def is_scored_release(self) -> bool:
+        """True if real coins protect the reports, while scores read private rows as they are."""
+        return self.evaluate and not self.is_seeded
+
+    @property
+    def is_seeded(self) -> bool:
+        """A seeded run repeats byte for byte, and protects nobody."""
+        return self.noise_seed is not None
+
+    @property
     def label(self) -> Label | None:
-        """What the label is, by the estimator or by what is declared; None where only public rows can tell."""
-        return self.model.label_of(self)
+        """Kind of the label, by the estimator or by what is declared; None where only public rows can tell."""
+        return self.model.label_of(self.dataset)
 
     @property
     def is_numeric(self) -> bool:
-        """Whether the label is a number, as far as is known."""
+        """True if the label is a number, as far as is known."""
         return self.label == "number"
 
     def with_inferred(self, label: Label, n_public: int) -> tuple[RunConfig, str]:
-        """The same with what public rows tell where it is not said: the kind of the label, and the family that is recommended.
-        And why it is; "" where the family was named.
+        """Return the configuration completed from public rows, with the kind of the label and the recommended family if
+        these are not stated. Also return the reason, "" if the family was named.
         """
-        model, why = self.model.choose(label, n_public, self.privacy.mechanism)
-        return self._with_label(label).model_copy(update={"model": model}), why
+        run = self._with_label(label)
+        if self.model.estimator != AUTO:
+            return run, ""
+        chosen = choose_family(label, n_public, self.privacy.mechanism)
+        return run.model_copy(update={"model": self.model.as_family(chosen.family)}), chosen.reason
 
     def as_published(self, terms: Mapping[str, Any]) -> RunConfig:
         """The same with what is not said as a campaign's first run was told it, by the terms that it published."""
-        base = terms.get("correction.base")
-        changes: dict[str, Any] = {"model": self.model.as_before(terms["model.estimator"])}
-        if base is not None and self.correction.base == "auto":
-            changes["correction"] = self.correction.model_copy(update={"base": base})
         label = self.label or terms.get("label")
-        return (self._with_label(label) if label else self).model_copy(update=changes)
+        run = self._with_label(label) if label else self
+        return run.model_copy(update={"model": self.model.as_published(terms)})
 
     def _with_label(self, label: Label) -> RunConfig:
         if self.label is not None:
@@ -123,17 +173,106 @@ class RunConfig(RunTables):
 
     @property
     def mask_release(self) -> str:
-        """What holders send of what they protect: all, or less."""
-        return self.model.mask_release(self)
+        """Return the part of the mask that holders send, all or less."""
+        return getattr(self.model.settings, "mask_release", "all")
 
     @property
     def asks_once(self) -> bool:
-        """Whether no question can follow the first."""
-        return self.model.asks_once(self)
+        """True if no question can follow the first."""
+        settings = self.model.settings
+        is_whole = self.campaign.name is not None or not settings.may_ask_parts
+        return not self.model.in_rounds and not settings.may_ask_again and is_whole
 
-    def question_settings(self, n_public: int) -> dict[str, Any]:
-        """The settings that questions depend on (`ModelConfig.question_settings`)."""
-        return self.model.question_settings(self, n_public)
+    def mechanisms(self) -> tuple[str, ...]:
+        """Return the mechanisms that reports may be made by; none where the run leaves that open."""
+        chosen = () if self.privacy.mechanism == AUTO else (self.privacy.mechanism,)
+        return self.model.settings.own_mechanisms or chosen
+
+    def campaign_terms(self) -> dict[str, Any]:
+        """Return the terms that a campaign's later runs may not change, besides those of all families."""
+        asked = self.model.settings.asked
+        terms = {f"model.{name}": asked[name] for name in self.model.settings.TERMS}
+        if self.model.settings.CORRECTS:
+            terms["label"] = "number" if self.is_numeric else "class"
+        return terms
+
+    def summarize_family(self) -> dict[str, Any]:
+        """Return the family's part of a run's summary: what private evidence was weighed with, or what it corrects."""
+        if not self.model.settings.CORRECTS:
+            return {"lam": self.model.settings.weighting}
+        return {
+            "lam": None,
+            "target": self.dataset.target,
+            "label": self.label,
+            "base": self.model.settings.asked["base"],
+        }
+
+    def _family_faults(self) -> list[str]:
+        """List what does not go with this family in other tables: "key: what, and what to do" each."""
+        classes = self.dataset.classes
+        collection = Collection(
+            mechanism=self.privacy.mechanism,
+            label=self.label,
+            n_classes=None if classes is None else len(classes),
+            in_campaign=self.campaign.name is not None,
+        )
+        return [
+            *self._rounds_faults(),
+            *self._label_faults(),
+            *(
+                f"privacy.{line}" if line.startswith("mechanism:") else f"model.{line}"
+                for line in self.model.settings.refusals(collection)
+            ),
+            *(
+                f"model.{name}: {device} is a simulation device, its floating-point noise gives holders away; use {instead}, "
+                "or set simulation.noise_seed"
+                for name, (device, instead) in self.model.settings.DEVICES.items()
+                if getattr(self.model.settings, name) == device and not self.is_seeded
+            ),
+        ]
+
+    def _rounds_faults(self) -> list[str]:
+        name, says_features = self.model.estimator, "features" in self.model_fields_set
+        if not self.model.in_rounds:
+            owners = either(name for name, family in FAMILIES.items() if family.in_rounds)
+            fault = f'features: is for model.estimator = {owners}; leave it out with "{name}"'
+            return [fault] if says_features else []
+        faults = []
+        if not says_features:
+            faults.append(
+                "features: say what the holders protect: private = [...], or [] where the label is all they protect"
+            )
+        if self.campaign.name:
+            faults.append(
+                f"campaign.name: a campaign asks each holder once, and {name} asks in rounds; leave it out"
+            )
+        if self.privacy.outside != "clip":
+            faults.append(
+                f"privacy.outside: with {name}, values out of range are moved to the border; leave it out"
+            )
+        return faults
+
+    def _label_faults(self) -> list[str]:
+        """List the settings of the target that are not of a number."""
+        if self.label != "number":
+            return []
+        data = self.dataset
+        who = f'model.estimator = "{self.model.estimator}" predicts a number'
+        if len(self.model.settings.LABELS) > 1:
+            who = "this label is a number"
+        declared = data.types.get(data.target, "number")
+        faults = [
+            f"dataset.{key}: is for a label of classes, and {who}. Leave it out, or choose another dataset.target"
+            for key in ("positive", "classes")
+            if getattr(data, key) is not None
+        ]
+        if data.target in data.levels:
+            faults.append(f'dataset.levels: "{data.target}" is the target, and {who}. Leave its levels out')
+        if declared not in ("number", "integer"):
+            faults.append(
+                f'dataset.types: "{data.target}", the target, is declared {declared}, and {who}. Declare it "number"'
+            )
+        return faults
 
 
 def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
@@ -142,15 +281,26 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
     Raises ConfigError: file not found, not TOML, and every unknown key, wrong type or value out of range, all in one message.
     """
     path = find(config)
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        _refuse_rows(path)
+        raise ConfigError(f"{path}: not a configuration: more than {MOST_BYTES >> 20} MiB.")
+    if sum(line.count(b".") ** 2 for line in content.split(b"\n")) > MOST_DOTS:
+        _refuse_rows(path)
+        raise ConfigError(
+            f"{path}: not a configuration: thousands of dots in a line. Write each path of a list on its own line."
+        )
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        raw = tomllib.loads(text)
+        raw = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         _refuse_rows(path)
         raise ConfigError(f"{path}: not UTF-8 text. A configuration is a TOML file.") from None
     except tomllib.TOMLDecodeError as fault:
         _refuse_rows(path)
-        raise ConfigError(f"{path}: not TOML: {fault}") from None
+        raise ConfigError(f"{path}: not TOML: {shorten(str(fault))}") from None
+    except ValueError:  # of Python, which reads no number of so many digits
+        raise ConfigError(f"{path}: not a configuration: a number has thousands of digits.") from None
     except RecursionError:
         raise ConfigError(f"{path}: not a configuration: it is nested too deep.") from None
     # A path in the file is taken from the file's folder, one typed at the prompt or in a packaged file from the current one.
@@ -185,7 +335,7 @@ def parse(
     `assignments` were laid over it already: where there are some, what ought to be left out is told with how to do it there.
     """
     faults: list[tuple[str, str]] = []
-    is_named, written = True, raw
+    is_named, written, n_left_out = True, raw, 0
     if isinstance(raw.get("dataset"), dict):
         try:
             raw = raw | {"dataset": with_catalogue(raw["dataset"], folder)}
@@ -197,23 +347,29 @@ def parse(
         config = RunConfig.model_validate(raw)
     except ValidationError as fault:
         # A data set that nobody knows lacks everything: its name is the fault.
-        faults += [
-            found
+        problems = [
+            problem
             for problem in fault.errors(include_url=False)
             if is_named
             or problem["loc"][:1] != ("dataset",)
             or problem["type"] not in ("missing", "value_error")
-            for found in describe_problem(problem, raw, RunConfig)
         ]
+        single = [part for problem in problems for part in split_problem(problem)]
+        n_left_out = max(len(single) - MOST_PROBLEMS, 0)
+        faults += [describe_problem(problem, raw, RunConfig) for problem in single[:MOST_PROBLEMS]]
     if not faults:
         return config
     by_key: dict[str, list[str]] = {}
     for where, message in faults:
         remedied = add_remedy(message, where, written, assignments) if assignments else message
         by_key.setdefault(where, []).append(remedied)
-    lines = [f"{where}: {join_messages(messages)}" for where, messages in sorted(by_key.items())]
-    count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
-    raise ConfigError("\n  ".join([f"{source}: {count}", *lines]))
+    lines = [
+        f"{shorten(where, LONGEST_PATH)}: {shorten(join_messages(messages))}"
+        for where, messages in sorted(by_key.items())
+    ]
+    n = len(lines) + n_left_out
+    lines += [f"and {n_left_out:,} more"] if n_left_out else []
+    raise ConfigError("\n  ".join([f"{source}: {n:,} problem{'s' * (n > 1)}", *lines]))
 
 
 PACKAGED = Path(__file__).parent.parent / "configs"
@@ -225,7 +381,7 @@ def packaged() -> dict[str, Path]:
 
 
 def find(config: str | Path) -> Path:
-    """The file of a configuration: a path, or the name of a packaged one, which a folder does not hide. Raises ConfigError."""
+    """Find a configuration's file by path, or by a packaged one's name, which no folder hides. Raises ConfigError."""
     path = Path(config)
     fault = read_fault(path)
     if fault is None:
@@ -254,5 +410,5 @@ def _configurations_in(folder: Path) -> dict[str, Path]:
 
 
 def suggest_key(key: str, siblings: Iterable[str] = ()) -> str:
-    """What may have been meant by a word that is no key: a sibling, or the path of a key of any table; "" where none is near."""
+    """Suggest a key for an unknown word, as a sibling, the path of a key of any table, or "" if none is near."""
     return find_key(RunConfig, key, siblings)

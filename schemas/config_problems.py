@@ -1,21 +1,30 @@
-"""What is wrong with a configuration, in words: where it stands, what was found, what to write, and what may have been meant."""
+"""Describe each problem of a configuration with its place, what to write, and what may have been meant."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from schemas.families import FAMILIES, ModelConfig, foreign_key
+from ldptree.settings import Settings, annotations_of
+from schemas.families import AUTO, ModelConfig, ModelError, settings_by_name
 from schemas.tables import IN_WORDS
+
+LONGEST_KEY = 64
+"""Characters of a word for which a key is looked for that may have been meant."""
+LONGEST_LINE = 2_000
+_TABLES = (BaseModel, Settings, ModelConfig)
 
 
 def find_key(config: type[BaseModel], key: str, siblings: Iterable[str] = ()) -> str:
-    """What may have been meant by a word that is no key: a sibling, or the path of a key of any table; "" where none is near."""
+    """Suggest a key for an unknown word, as a sibling, the path of a key of any table, or "" if none is near."""
+
+    if len(key) > LONGEST_KEY:
+        return ""
 
     def likeness(word: str) -> float:
         if key in word.split("_"):
@@ -35,32 +44,33 @@ def find_key(config: type[BaseModel], key: str, siblings: Iterable[str] = ()) ->
 @cache
 def _places(config: type[BaseModel]) -> dict[str, str]:
     """The path of every key of a configuration, by its last word."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     level: list[tuple[str, Any]] = [("", config)]
-    while level:  # of two keys of one name the one that is less deep, and that of the model before those of single families
+    while level:  # of two keys of one name the one that is less deep, and that of the model before those of other tables
         fields = [(path, key, info) for path, model in level for key, info in _fields(model).items()]
-        fields.sort(key=lambda field: field[1] != "model")
+        fields.sort(key=lambda field: not field[0].startswith("model."))
         for path, key, _ in fields:
-            found.setdefault(key, f"{path}{key}")
-        level = [
-            (f"{path}{key}.", model)
-            for path, key, info in fields
-            for model in ((_model_of(info),) if key != "model" else FAMILIES.values())
-        ]
-    return found
+            places.setdefault(key, f"{path}{key}")
+        level = [(f"{path}{key}.", _model_of(info)) for path, key, info in fields]
+    return places
 
 
-def describe_problem(problem: Any, raw: dict[str, Any], config: type[BaseModel]) -> list[tuple[str, str]]:
-    """Where a problem is, as a key's path, and what it is; several where a table's keys do not go together."""
+def split_problem(problem: Any) -> list[Any]:
+    """Return a problem for each fault of one: a table's keys that do not go together, or all that is wrong in [model]."""
     if problem["type"] != "value_error":
-        return [_describe_one(problem, raw, config)]
-    lines = str(problem["ctx"]["error"]).split("\n")
-    return [_describe_one(problem | {"ctx": {"error": line}}, raw, config) for line in lines]
+        return [problem]
+    error = problem["ctx"]["error"]
+    if isinstance(error, ModelError):
+        return [{"type": "model_fault", "loc": key.split("."), "fault": fault} for key, fault in error.faults]
+    return [problem | {"ctx": {"error": line}} for line in str(error).split("\n")]
 
 
-def _describe_one(problem: Any, raw: dict[str, Any], config: type[BaseModel]) -> tuple[str, str]:
+def describe_problem(problem: Any, raw: dict[str, Any], config: type[BaseModel]) -> tuple[str, str]:
+    """Return the place of a problem, as a key's path, and the words for it."""
+    if problem["type"] == "model_fault":
+        location = ["model", *filter(None, problem["loc"])]
+        return ".".join(location), problem["fault"] or _unknown(location, config, raw["model"])
     location = [str(part) for part in problem["loc"]]
-    family = FAMILIES.get(location.pop(1)) if location[:1] == ["model"] and len(location) > 1 else None
     path: list[str] = []
     known: dict[str, Any] = _fields(config)
     table: Any = raw
@@ -68,21 +78,12 @@ def _describe_one(problem: Any, raw: dict[str, Any], config: type[BaseModel]) ->
         if part not in known and not (isinstance(table, dict) and part in table):
             break  # one of the types that the value may have
         path.append(part)
-        known = _fields(family if path == ["model"] else _model_of(known.get(part)))
+        known = _fields(_model_of(known.get(part)))
         table = table.get(part, {}) if isinstance(table, dict) else {}
     where = ".".join(path)
     match problem["type"]:
         case "extra_forbidden":
-            return ".".join(location), _unknown(location, family, config)
-        case "union_tag_invalid":
-            names = [f"{name!r}" for name in FAMILIES]
-            found = problem["input"]["estimator"]
-            near = difflib.get_close_matches(str(found), FAMILIES, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            return (
-                f"{where}.estimator",
-                f"input should be {', '.join(names[:-1])} or {names[-1]}, got {_short(found)}{hint}",
-            )
+            return ".".join(location), _unknown(location, config)
         case "missing":
             return where, "missing"
         case "value_error":
@@ -101,15 +102,15 @@ def _describe_one(problem: Any, raw: dict[str, Any], config: type[BaseModel]) ->
             return where, message + (_nearest(problem) if problem["type"] == "literal_error" else "")
 
 
-def _unknown(location: list[str], family: type[ModelConfig] | None, config: type[BaseModel]) -> str:
-    """Why a table has no such key, and what it has."""
+def _unknown(location: list[str], config: type[BaseModel], model: Mapping[str, Any] | None = None) -> str:
+    """Say why a table has no such key, and what it has. `model`: [model] as it was written, where it is there."""
     *tables, key = location
     parent: Any = config
     for part in tables:
-        parent = family if parent is config and family else _model_of(_fields(parent).get(part))
-    if family is not None and parent is family and (fault := foreign_key(key, family)):
-        return fault
+        parent = _model_of(_fields(parent).get(part))
     names = list(_fields(parent))
+    if parent is ModelConfig and model is not None:
+        names = ["estimator", *settings_by_name()[model.get("estimator", AUTO)].names()]
     near = find_key(config, key, names)
     return f"unknown key; {f'did you mean {near}?' if near else 'known here: ' + ', '.join(names)}"
 
@@ -117,7 +118,7 @@ def _unknown(location: list[str], family: type[ModelConfig] | None, config: type
 def _nearest(problem: Any) -> str:
     """'; did you mean ...?', of the words that may be written; '' where none is near."""
     words = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
-    near = difflib.get_close_matches(str(problem["input"]), words, n=1)
+    near = difflib.get_close_matches(str(problem["input"])[:LONGEST_KEY], words, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -132,18 +133,30 @@ def join_messages(messages: list[str]) -> str:
     return f"input should be {' or '.join(dict.fromkeys(wanted))}, got {got}"
 
 
+def shorten(text: str, most: int = LONGEST_LINE) -> str:
+    """A part of a message, cut where it is longer than anybody reads."""
+    return text if len(text) <= most else f"{text[:most]} ..."
+
+
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # of tables within tables, of a number of thousands of digits
+        return "what is too long to show"
     return text if len(text) < 80 else text[:77] + "..."
 
 
 def _fields(model: Any) -> dict[str, Any]:
+    """The keys of a table, each with what says its type."""
+    if model is ModelConfig:
+        tables = [annotations_of(of) for of in settings_by_name().values()]
+        return {"estimator": str} | {key: kind for table in tables for key, kind in table.items()}
+    if isinstance(model, type) and issubclass(model, Settings):
+        return annotations_of(model)
     return model.model_fields if isinstance(model, type) and issubclass(model, BaseModel) else {}
 
 
 def _model_of(info: Any) -> Any:
-    if info is None:
-        return None
-    annotation = info.annotation
+    annotation = getattr(info, "annotation", info)
     candidates = [annotation, *get_args(annotation)]
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, _TABLES)), None)

@@ -1,4 +1,4 @@
-"""What a data set is: where its files are, what is predicted, which rows are public, what its columns hold.
+"""A data set, with its files, the target, the rule for public rows, and the contents of its columns.
 
 `DatasetSpec` is the `[dataset]` table of a run's configuration, or an entry of the catalogue. It reads no
 file: names of columns are checked against the header by ingest, expressions and predicates by `storage.sql`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -33,14 +34,16 @@ BadRowRule = Literal["stop", "quarantine"]
 
 LEVELS_MAX = 1_000
 """The most levels of a category, and the most classes of a label."""
+LONGEST_NAME = 1_000
+"""Characters of a column's name, and of a category or a class that public rows name."""
 RESERVED = "_row"
-"""The column that ingest adds: the number of the row in its file, from 0."""
+"""The column that ingest adds to private rows, with the number of the row in its file, from 0."""
 
 # What people write for "nothing here". Not "None", "-" or "." : each is a category or a code in real files.
 DEFAULT_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 
 
-_TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat", ".arff")
+_TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 FILE_SUFFIXES = (
     *_TEXTS, *(f"{suffix}.gz" for suffix in _TEXTS), ".parquet", ".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".zip",
 )  # fmt: skip
@@ -50,7 +53,7 @@ TIDY_COPY = ".tidy.csv"
 
 def name_tidy_copy(name: str) -> str:
     """What the copy of a file of this name is called."""
-    ending = max((one for one in FILE_SUFFIXES if name.lower().endswith(one)), key=len, default="")
+    ending = max((suffix for suffix in FILE_SUFFIXES if name.lower().endswith(suffix)), key=len, default="")
     return f"{name[: len(name) - len(ending)]}{TIDY_COPY}"
 
 
@@ -99,7 +102,7 @@ class PublicRule:
 
 
 class TypedColumn(BaseModel):
-    """One column after ingest: what it is, and the Arrow type it is kept in ("int16", "double", "string", "bool")."""
+    """One column after ingest, with its kind and the Arrow type it is kept in ("int16", "double", "string", "bool")."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -109,7 +112,7 @@ class TypedColumn(BaseModel):
 
 
 class DatasetSpec(Table):
-    """Where the rows are, what is learned of them, and which of them are public."""
+    """The rows of a run, with their files, what is learned of them, and which of them are public."""
 
     name: str = Field(min_length=1, max_length=200)
     """An entry of the catalogue, whose keys yours are laid over; any other name needs a path."""
@@ -120,24 +123,23 @@ class DatasetSpec(Table):
     nouns: str = "rows"
     """What the page calls several rows."""
     names: dict[str, dict[str, str]] = Field(default={})
-    """Words for the codes of a column: names.payment_type = {"0" = "cash", "1" = "card"}."""
+    """Words for the codes of a column, as in names.payment_type = {"0" = "cash", "1" = "card"}."""
     unit: str = Field(default="", max_length=40)
-    """What a label that is a number is measured in: "$"."""
+    """Unit of a label that is a number, such as "$"."""
     units: dict[str, Annotated[str, Field(max_length=40)]] = Field(default={})
-    """What the numbers of a column are measured in, on the page: units = { fare = "$", trip_seconds = "s" }."""
+    """Units of the numbers of a column, on the page, as in units = { fare = "$", trip_seconds = "s" }."""
     simulated: bool = False
     """Whether the rows are made up, as the catalogue's trips are."""
     rows: int | None = Field(default=None, ge=1)
     """How many simulated rows to make."""
     path: Names = ()
-    """CSV, TSV, text or ARFF, also gzipped; Parquet; a workbook (xlsx, xls, ods); or a zip with one of these: a path, a glob or a
-    list, relative to the configuration's folder."""
+    """Path, glob or list of raw files, relative to the configuration's folder. They are CSV or TSV, also gzipped,
+    Parquet, or workbooks (xlsx, xls, ods).
+    """
     columns: Names = ()
     """Names for a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """One character, told from the file; " " stands for any number of blanks."""
-    widths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_as_tuple)] = ()
-    """Characters of each column of a text, where no delimiter but their width tells columns apart."""
+    """One character, told from the file."""
     skip: int = Field(default=0, ge=0)
     """Lines of a text, or rows of a sheet, above the header; without a header, above the first row."""
     sheet: Names = ()
@@ -153,42 +155,41 @@ class DatasetSpec(Table):
     classes: Scalars | None = None
     """The values of the label; another one is reported as "outside". Told from public rows."""
     public: str
-    """Which rows are public: a SQL expression over one row, "random 0.1", "first 200", or a file."""
+    """Rows that are public, as a SQL expression over one row, "random 0.1", "first 200", or a file."""
     where: str | None = None
-    """Which rows are asked at all: a SQL expression over one row."""
+    """Rows that are asked at all, as a SQL expression over one row."""
     drop: Names = ()
     """Columns to leave out, and whatever gives the label away."""
     categorical: Names = ()
-    """Columns to take as categories: numbers that are codes, and texts of up to 1,000 values."""
+    """Columns to take as categories, which are numbers that are codes, or texts of up to 1,000 values."""
     types: dict[str, ColumnType] = Field(default={})
     """A column's type, where it is not told from public rows."""
     ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = Field(default={})
-    """What a number may hold: an expectation, and a narrower type for whole numbers; never clips."""
+    """Ranges of numbers, which are expected and give whole numbers narrower types. Values are never clipped."""
     levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = Field(default={})
     """The values of a category, at most 1,000; another one is encoded as none of them."""
     derive: dict[str, str] = Field(default={})
-    """New columns, as SQL expressions over one row: minutes = "trip_seconds / 60"."""
+    """New columns, as SQL expressions over one row, such as minutes = "trip_seconds / 60"."""
     holder: str = Field(default="row", min_length=1)
-    """Who a person is: "row", or the column that names them."""
+    """The holder, either "row" or the column that names people."""
+    new_people: bool = False
+    """States, with holder = "row", that every row of every new file is a person who was never asked before."""
     test_fraction: float = Field(default=0.2, ge=0.0, lt=1.0)
     """The share of private holders who are held back for scores."""
     missing: MissingRule = "median"
-    """What is done with a missing feature: the public median, a level of its own, or the row is dropped."""
+    """Treatment of a missing feature. It gets the public median or a level of its own, or its row is dropped."""
     on_bad_rows: BadRowRule = "stop"
-    """Whether a row with a value that cannot be read stops the run or is put aside."""
-    max_bad_fraction: float = Field(default=0.01, ge=0.0, le=1.0)
-    """Above this share of bad rows the run stops all the same."""
+    """Whether a public row that cannot be read stops the run or is put aside; a private one (which stops trials) is "outside"."""
     expect: str | None = Field(default=None, min_length=1)
     """A file of expectations, edited by hand."""
     release_checks: bool = False
     """Whether the curator learns which expectations private rows meet."""
 
     def without_words(self) -> DatasetSpec:
-        """The data set as its rows know it: what only the page says of it, and where its files lie, is no part of a key."""
+        """Return the data set without what concerns only the page or the place of files, as no key has these."""
         page = {"title": "", "noun": "row", "nouns": "rows", "names": {}, "unit": "", "units": {}}
-        return self.model_copy(
-            update=page | {"path": (), "rows": None, "expect": None, "release_checks": False}
-        )
+        rest = {"path": (), "rows": None, "expect": None, "release_checks": False, "new_people": False}
+        return self.model_copy(update=page | rest)
 
     @model_serializer(mode="wrap")
     def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -197,7 +198,7 @@ class DatasetSpec(Table):
         return {
             key: value
             for key, value in plain.items()
-            if key not in ("unit", "units", "label", "release_checks", "widths", "skip", "sheet") or value
+            if key not in ("unit", "units", "label", "release_checks", "skip", "sheet", "new_people") or value
         }
 
     @property
@@ -243,9 +244,7 @@ class DatasetSpec(Table):
     @field_validator("columns", "drop", "categorical")
     @classmethod
     def _check_names_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        twice = (
-            sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-        )
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise ValueError(f"named twice: {', '.join(twice)}")
         return names
@@ -290,6 +289,10 @@ class DatasetSpec(Table):
             ),
             (self.holder_column in self.drop, f'drop: "{self.holder}" is the holder column'),
             (
+                self.new_people and (self.holder != "row" or "holder" not in self.model_fields_set),
+                'new_people: is for holder = "row", stated beside it; a column that names people tells who is new',
+            ),
+            (
                 RESERVED in self.derive or RESERVED in self.columns,
                 f'"{RESERVED}" is the name of a column that ldptree adds',
             ),
@@ -312,9 +315,9 @@ class DatasetSpec(Table):
             )
             for column in self.ranges
         ]
-        found = [message for is_wrong, message in faults if is_wrong]
-        if found:
-            raise ValueError("; ".join(found))
+        messages = [message for is_wrong, message in faults if is_wrong]
+        if messages:
+            raise ValueError("; ".join(messages))
         return self
 
 
@@ -358,5 +361,5 @@ def _count(word: str, key: str) -> int:
 
 
 def _looks_like_path(text: str) -> bool:
-    """A data file's suffix at the end, and no sign of a comparison: a path may well hold blanks."""
+    """Return whether a text ends in a data file's suffix and has no sign of a comparison. A path may contain blanks."""
     return text.lower().endswith(FILE_SUFFIXES) and not re.search(r"['\"=<>();\n]", text)

@@ -1,4 +1,4 @@
-"""What a data set is expected to hold: a plain list, generated from its specification, kept as JSON that a person can edit.
+"""Expectations of a data set, a list made from its specification and kept as JSON that a person can edit.
 
 How expectations are checked is in `tasks.data.validate`. A specification says of a category which levels are encoded, and of
 a label which classes are learned: another value is no fault (it is encoded as none of them), so those expectations only
@@ -19,20 +19,20 @@ from schemas.dataset import DatasetSpec, Scalar
 from schemas.manifest import Strict
 
 VERSION = 1
-"""Of the file. Its digest is its artifact's: a person may edit a copy."""
+"""Version of the file. Its digest is its artifact's, as a person may edit a copy."""
 SHOWN = 20
 """Problems, or columns, that one message lists."""
 
 Severity = Literal["stop", "warn"]
-Kind = Literal["columns", "rows", "known", "between", "one_of"]
+Kind = Literal["columns", "rows", "read", "known", "between", "one_of"]
 
 
 class Expectation(Strict):
     """One expectation of both zones.
 
-    `columns`: exactly these columns with these types, in order. `rows`: at least `at_least` rows. `known`: no value of
-    the column is missing. `between`: the column's values are in [low, high]. `one_of`: they are among `values`. Missing
-    values count in `known` only.
+    `columns`: exactly these columns with these types, in order. `rows`: at least `at_least` rows. `read`: no row lost its label,
+    the column, as it had none or could not be read. `known`: no value of the column is missing. `between`: the column's values
+    are in [low, high]. `one_of`: they are among `values`. Missing values count in `read` and `known` only.
     """
 
     expectation: Kind
@@ -56,6 +56,8 @@ class Expectation(Strict):
                     if self.at_least == 1
                     else f"there are at least {self.at_least:,} rows"
                 )
+            case "read":
+                return f"every row can be read, and {self.column} is never missing"
             case "known":
                 return f"{self.column} is never missing"
             case "between":
@@ -74,7 +76,7 @@ class Suite(Strict):
     expectations: tuple[Expectation, ...]
 
     def to_json(self) -> str:
-        """The suite as a file to edit: one expectation a line."""
+        """Return the suite as a file to edit, with one expectation per line."""
         lines = [
             json.dumps(e.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
             for e in self.expectations
@@ -84,7 +86,7 @@ class Suite(Strict):
 
     @staticmethod
     def from_json(text: str, source: str) -> Suite:
-        """The suite in an edited file. Raises ConfigError: all that is wrong with it."""
+        """Read the suite in an edited file. Raises ConfigError with all that is wrong with it."""
         _refuse_later(text, source)
         try:
             return Suite.model_validate_json(text)
@@ -113,7 +115,11 @@ def suite_of(spec: DatasetSpec, columns: Sequence[Sequence[str]]) -> Suite:
     made = [
         Expectation(expectation="columns", types=tuple((c[0], c[2]) for c in columns)),
         Expectation(expectation="rows", at_least=1),
-        Expectation(expectation="known", column=spec.target),
+        Expectation(
+            expectation="read",
+            column=spec.target,
+            severity="stop" if spec.on_bad_rows == "stop" else "warn",
+        ),
     ]
     if spec.holder_column is not None:
         made.append(Expectation(expectation="known", column=spec.holder_column))
@@ -151,6 +157,7 @@ def check_columns(suite: Suite, columns: Sequence[Sequence[str]], source: str) -
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "columns": ("types",),
     "rows": ("at_least",),
+    "read": ("column",),
     "known": ("column",),
     "between": ("column", "low", "high"),
     "one_of": ("column", "values"),
@@ -188,7 +195,7 @@ def _misfits(expectation: Expectation, types: Mapping[str, str]) -> Iterator[str
 
 
 def _in_words(problem: Any) -> str:
-    """One problem of a suite's file: where, and what."""
+    """Describe one problem of a suite's file, with its place."""
     where = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
         known = (Expectation if len(problem["loc"]) > 1 else Suite).model_fields

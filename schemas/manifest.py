@@ -1,4 +1,4 @@
-"""What a step leaves behind: a manifest an artifact, a record a step. JSON that Prefect may hold: no rows, no values, no secrets.
+"""Manifests of artifacts and records of steps, as JSON that Prefect may hold, with no rows, no values, no secrets.
 
 Digests of the holders' zone are keyed (see `storage.store`), so that a record tells nobody what a private file holds.
 """
@@ -20,15 +20,18 @@ class Strict(BaseModel):
 
 
 class FileEntry(Strict):
-    """One file of an artifact: its name inside the artifact, its digest, how many rows it holds (None: not a table)."""
+    """One file of an artifact: its name inside the artifact, its digest, how many rows it holds (None: not a table), and the
+    folder it is in where that is not the artifact's.
+    """
 
     name: str
     digest: str
     rows: int | None = None
+    folder: str = ""
 
 
 class MadeBy(Strict):
-    """Which step, in which version, with which parameters, from which inputs (name to digest)."""
+    """The step that made an artifact, with its name, version, parameters, and inputs (name to digest)."""
 
     step: str
     version: str
@@ -37,13 +40,16 @@ class MadeBy(Strict):
 
 
 class Manifest(Strict):
-    """One artifact: a folder of files in one zone of the store, `path` relative to the work folder."""
+    """One artifact: a folder of files in one zone of the store, `path` relative to the work folder; or what the shards of a step
+    left, taken together, with the digests of their artifacts.
+    """
 
     zone: Zone
     path: str
     digest: str
     files: tuple[FileEntry, ...]
     made_by: MadeBy
+    shards: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -53,17 +59,30 @@ class Manifest(Strict):
     @property
     def names(self) -> list[str]:
         """The names of its files in the store."""
-        # files that the user named are known by their whole paths
-        within = f"{self.path}/" if self.path else ""
-        return [within + entry.name for entry in self.files]
+        return [self.name_of(entry) for entry in self.files]
+
+    def name_of(self, entry: FileEntry) -> str:
+        """Return the name of one of its files in the store; of a file that the user named, its whole path."""
+        folder = entry.folder or self.path
+        return f"{folder}/{entry.name}" if folder else entry.name
 
     def one_by_one(self) -> list[Manifest]:
-        """The artifact as single-file artifacts, in order: what a mapped task takes one of."""
-        return [self.model_copy(update={"digest": entry.digest, "files": (entry,)}) for entry in self.files]
+        """Return the artifact as single-file artifacts, in order, one for each call of a mapped task."""
+        return [
+            self.model_copy(
+                update={
+                    "path": entry.folder or self.path,
+                    "digest": entry.digest,
+                    "files": (entry.model_copy(update={"folder": ""}),),
+                    "shards": (),
+                }
+            )
+            for entry in self.files
+        ]
 
 
 class Arguments(Strict):
-    """Several arguments of a step in one: each field that is given counts in its key by itself, as an input or as a parameter."""
+    """Several arguments of a step as one. Each given field counts in its key, as an input or a parameter."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -82,7 +101,7 @@ class StoredRound(Arguments):
 
 
 class StoredTranscript(Arguments):
-    """All that is public of a conversation so far: how rows are read, public rows, what holders show, each question answered."""
+    """All that is public of a conversation so far, rules for rows, public rows, shown values and answers."""
 
     encoding: Manifest
     scaled: Manifest
@@ -91,7 +110,7 @@ class StoredTranscript(Arguments):
 
 
 class Record(Strict):
-    """What a step returns to Prefect: its artifacts by name, and facts small and public enough to show anyone."""
+    """The result of a step, with its artifacts by name, and facts small and public enough to show anyone."""
 
     home: Zone
     step: str

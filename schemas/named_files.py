@@ -1,4 +1,4 @@
-"""Files that somebody names: what a path is in place of a file that can be read or written. What files hold is not known here.
+"""Say what a named path is if it is no file to read or write. The contents of files are not known here.
 
 A pipe or a device may never end, and a write that renames its result would replace it: only regular files are read and written.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import re
 import secrets
@@ -21,13 +22,15 @@ LONGEST_SHOWN = 200
 """Characters of a path that a message shows."""
 BUCKETS = ("s3://", "gs://", "az://")
 """How the address of an object in a bucket begins."""
-SCHEME = "|".join(one.removesuffix("://") for one in BUCKETS)
+SCHEME = "|".join(scheme.removesuffix("://") for scheme in BUCKETS)
 """What stands before the colon, as a pattern."""
 IN_BUCKET = r"[A-Za-z0-9][\w.-]*(?:/[^/,?#%\\\s]+)*/*"
-"""What follows, as a pattern: all that another reader of addresses would take for a port, a key, a query or a fragment is none of
-it, or two prefixes would be one.
+"""Pattern of what follows. It excludes all that another reader of addresses would take for a port, a key, a query or a
+fragment, as two prefixes could then be the same.
 """
 _LOST_SLASH = re.compile(r"((?:^|\b(?:holders|curator)=)[A-Za-z][\w+.-]*:)/+")
+MOST_DOCUMENT = 64 << 20
+"""Bytes of a file of JSON, which is read whole."""
 A_FOLDER = "a folder"
 NO_SUCH_FILE = "no such file"
 NO_SUCH_FOLDER = "no such folder"
@@ -41,7 +44,7 @@ _KINDS = {
 
 
 def shown_path(path: str | Path) -> str:
-    """A path as a message shows it: the middle of a long one is left out, and an address has the slash that a Path has taken."""
+    """Return a path for messages, without a long one's middle and with the slash that an address lost to Path."""
     text = _LOST_SLASH.sub(r"\1//", str(path))
     if len(text) <= LONGEST_SHOWN:
         return text
@@ -49,7 +52,7 @@ def shown_path(path: str | Path) -> str:
 
 
 def path_fault(path: Path) -> str | None:
-    """Why `path` names nothing that can be looked at, in words; None where it stands."""
+    """Say why `path` names nothing that can be looked at; None where it stands."""
     try:
         path.stat()
     except ValueError:
@@ -61,18 +64,21 @@ def path_fault(path: Path) -> str | None:
     return None
 
 
-def read_fault(path: Path) -> str | None:
-    """Why `path` is no file that can be read, in words; None where it is one."""
+def read_fault(path: Path, most_bytes: float = math.inf) -> str | None:
+    """Say why `path` is no file of at most `most_bytes` that can be read, or return None if it is one."""
     if (fault := path_fault(path)) is not None:
         return fault
-    kind = stat.S_IFMT(path.stat().st_mode)
+    status = path.stat()
+    kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         return _KINDS.get(kind, "no file")
+    if status.st_size > most_bytes:
+        return f"{status.st_size >> 20:,} MiB are more than such a file has"
     return None if os.access(path, os.R_OK) else f"cannot be read ({os.strerror(errno.EACCES)})"
 
 
 def folder_fault(path: Path) -> str | None:
-    """Why `path` is no folder that can be looked into, in words; None where it is one."""
+    """Say why `path` is no folder that can be looked into; None where it is one."""
     if (fault := path_fault(path)) is not None:
         return fault.replace(NO_SUCH_FILE, NO_SUCH_FOLDER)
     if not path.is_dir():
@@ -81,7 +87,7 @@ def folder_fault(path: Path) -> str | None:
 
 
 def write_fault(path: Path) -> str | None:
-    """Why no file can be written at `path`, in words; None where one stands, or may be made in a folder that does."""
+    """Say why no file can be written at `path`; None where one stands, or may be made in a folder that does."""
     fault = path_fault(path)
     if fault is None:
         kind = stat.S_IFMT(path.stat().st_mode)
@@ -107,7 +113,7 @@ def check_output(path: Path, option: str) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: Path, option: str) -> Iterator[Path]:
-    """A path beside `path` to write to: at the end it takes the place of `path`; after a fault it is gone.
+    """Yield a path beside `path` to write to. In the end it takes the place of `path`, and after a fault it is gone.
 
     Raises ConfigError, with the `option` that named `path`, where that is no file that can be written.
     """
@@ -126,8 +132,8 @@ def written_whole(path: Path, option: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
-    """A folder beside `path` to write in: at the end it takes the place of `path`, which may be an empty folder; after a fault
-    it is gone. Raises ConfigError, with the `option` that named `path`.
+    """Yield a folder beside `path` to write in. In the end it takes the place of `path`, which may be an empty folder,
+    and after a fault it is gone. Raises ConfigError, with the `option` that named `path`.
     """
     place = f"{option} {shown_path(path)}"
     fault = folder_fault(path)
@@ -149,5 +155,5 @@ def folder_written_whole(path: Path, option: str) -> Iterator[Path]:
 
 
 def _reason(fault: OSError) -> str:
-    """Why, in the system's words; a fault without a number may quote what it is about, and is named by its kind."""
+    """Return the reason in the system's words; a fault without a number may quote what it is about, and is named by its kind."""
     return os.strerror(fault.errno) if fault.errno else type(fault).__name__

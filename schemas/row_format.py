@@ -1,18 +1,15 @@
-"""How a run read its raw rows, kept beside its model: other rows are predicted as the run read its own."""
+"""The format in which a run read its raw rows, kept beside its model so that other rows are read alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
-
-from pydantic import BeforeValidator
 
 from schemas.dataset import ColumnType, DatasetSpec, Names
 from schemas.tables import Table
 
 
 class RowFormat(Table):
-    """What a raw row is to a model. Its types come from the configuration and from public rows."""
+    """The format of a model's raw rows. Its types come from the configuration and from public rows."""
 
     model: str
     """The digest of the model."""
@@ -21,8 +18,6 @@ class RowFormat(Table):
     columns: Names = ()
     """Names of a file without a header."""
     delimiter: str | None = None
-    widths: Annotated[tuple[int, ...], BeforeValidator(tuple)] = ()
-    """Characters of each column, where they are fixed."""
     skip: int = 0
     """Lines above the header, or above the first row."""
     sheet: Names = ()
@@ -59,7 +54,6 @@ class RowFormat(Table):
                 "target": dataset.target,
                 "columns": dataset.columns,
                 "delimiter": dataset.delimiter,
-                "widths": dataset.widths,
                 "skip": dataset.skip,
                 "sheet": dataset.sheet,
                 "nulls": dataset.nulls,

@@ -1,5 +1,5 @@
-"""The tables of a configuration that are the same for every family of estimators, and what any table is: frozen, strict, no key
-that nobody declared.
+"""The tables of a configuration that are the same for every family of estimators. Any table is frozen and strict, and
+refuses undeclared keys.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from pydantic import (
 )
 from pydantic.json_schema import JsonSchemaValue
 
+from ldptree.families.settings import Mechanism
 from ldptree.limits import MAX_LIFETIME, check_epsilon
-from schemas.descriptions import describe_key
-from schemas.named_files import IN_BUCKET, SCHEME
+from ldptree.settings import texts_of
 
-BUCKET = rf"^({SCHEME})://{IN_BUCKET}$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 RAY = r"^(auto|[^\s:/]+:[0-9]{1,5})$"
 IN_WORDS = {
-    BUCKET: "write the address of a bucket as s3://bucket/prefix (or gs://, az://), without spaces, commas and ? # %",
     NAME: "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit",
     RAY: 'write "auto", or the host and port of the cluster as "10.0.0.1:6379"',
 }
@@ -41,11 +39,6 @@ def not_bool(value: object) -> object:
     return value
 
 
-def _epsilon(value: float) -> float:
-    check_epsilon(value)
-    return value
-
-
 def _lifetime(value: float) -> float:
     if not 0.0 < value <= MAX_LIFETIME:
         raise ValueError(
@@ -54,27 +47,35 @@ def _lifetime(value: float) -> float:
     return value
 
 
-Epsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_epsilon)]
+Epsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(check_epsilon)]
 LifetimeEpsilon = Annotated[float, BeforeValidator(not_bool), AfterValidator(_lifetime)]
 
 
+def _as_texts(value: object) -> object:
+    """One text is a list of one, as elsewhere in a configuration. Raises ValueError."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or any(not isinstance(text, str) for text in texts):
+        raise ValueError(f"write a list of column names, got {value!r}")
+    return tuple(texts)
+
+
 class Table(BaseModel):
-    """One table of the file: frozen, no key that nobody declared, no text taken for a number or a truth."""
+    """One table of the file. It is frozen, refuses undeclared keys, and takes no text for a number or a truth value."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """With what is written below each key: Prefect's form shows it."""
+        """Return the schema with what is written below each key, which Prefect's form shows."""
         schema = handler(core_schema)
         for key, value in handler.resolve_ref_schema(schema).get("properties", {}).items():
-            if text := describe_key(cls, key):
+            if text := texts_of(cls).get(key):
                 value["description"] = text
         return schema
 
 
 class PrivacyConfig(Table):
-    """What leaves a holder's hands."""
+    """The reports that leave a holder's hands."""
 
     epsilon: Epsilon = 1.0
     """What one holder may spend in this run, above 0 and at most 64."""
@@ -82,20 +83,9 @@ class PrivacyConfig(Table):
     """The most answers to expectations of private rows that may ever leave the holders of a work folder."""
     lifetime_epsilon: LifetimeEpsilon | None = None
     """The most that any holder may spend over all runs of a work folder; it may be lowered later, never raised."""
-    mechanism: Literal[
-        "auto",
-        "grr",
-        "oue",
-        "sue",
-        "ss",
-        "olh",
-        "discrete_laplace",
-        "randomized_response",
-        "laplace",
-        "signed_subset",
-    ] = "auto"
-    """How a holder reports. "auto": cell and label together by "grr" or "oue", whichever has less noise; a correction may take
-    "signed_subset" too. "laplace" is for seeded simulations.
+    mechanism: Mechanism = "auto"
+    """Mechanism of a report. "auto" reports cell and label together by "grr" or "oue", whichever has less noise; a
+    correction may take "signed_subset" too. "laplace" is for seeded simulations.
     """
     outside: Literal["clip", "drop"] = "clip"
     """A number outside the public range is moved to the border ("clip") or reported as "outside" ("drop")."""
@@ -127,7 +117,7 @@ class SimulationConfig(Table):
 
 
 class EvaluateConfig(Table):
-    """What the simulation scores on held-back private rows, and the caps on what it may cost."""
+    """The scores on held-back private rows in a simulation, and the caps on what they may cost."""
 
     redraws: int = Field(default=20, ge=0, le=1000)
     """Draws of the holders' noise, for the spread."""
@@ -139,47 +129,13 @@ class EvaluateConfig(Table):
     """The most private rows that the models without privacy are fitted on."""
 
 
-class EngineConfig(Table):
-    """Where shards are computed. It changes no result and no key of an artifact."""
+class RunnerConfig(Table):
+    """The machines that compute shards. It changes no result and no key of an artifact."""
 
-    engine: Literal["threads", "ray"] = "threads"
-    """In threads of this process, or in processes of a Ray cluster."""
-    ray_address: str | None = Field(default=None, pattern=RAY)
-    """The Ray cluster of which this machine is one, as "10.0.0.1:6379" or "auto". Without it Ray is started on this machine."""
+    ray: str | None = Field(default=None, pattern=RAY)
+    """The Ray cluster of which this machine is one, as "10.0.0.1:6379" or "auto"; threads of this process if left out."""
     workers: int | None = Field(default=None, ge=1, le=256)
-    """How many shards are computed at once; as many as this machine has CPUs if left out."""
-
-    @model_validator(mode="after")
-    def _check_cluster(self) -> EngineConfig:
-        if self.ray_address is not None and self.engine != "ray":
-            raise ValueError('ray_address: only engine = "ray" has a cluster; set that, or leave it out')
-        if self.ray_address is not None and self.workers is not None:
-            raise ValueError("workers: the CPUs of the cluster at ray_address decide; leave one of both out")
-        return self
-
-
-class StoreConfig(Table):
-    """Two buckets in place of a work folder: the curator's credentials open nothing of the holders. It changes no result."""
-
-    holders: str | None = Field(default=None, pattern=BUCKET)
-    """The holders' bucket, as "s3://bucket/prefix": rows, names, ledger, and the pages of runs."""
-    curator: str | None = Field(default=None, pattern=BUCKET)
-    """The curator's bucket: public rows, questions, reports, totals and models."""
-
-    @model_validator(mode="after")
-    def _check_both(self) -> StoreConfig:
-        if (self.holders is None) != (self.curator is None):
-            raise ValueError("holders and curator: name both buckets, or leave both out and use --work")
-        if self.holders is not None and self.holders.split("/")[2] == str(self.curator).split("/")[2]:
-            raise ValueError(
-                "holders and curator: these are one bucket; name two, which two credentials open"
-            )
-        return self
-
-    @property
-    def address(self) -> str | None:
-        """What a store of the two is opened by, None where there are none."""
-        return None if self.holders is None else f"holders={self.holders},curator={self.curator}"
+    """How many shards this machine computes at once; as many as it has CPUs if left out."""
 
 
 class CampaignConfig(Table):
@@ -187,3 +143,27 @@ class CampaignConfig(Table):
 
     name: str | None = Field(default=None, pattern=NAME)
     """A collection that later runs go on with. Its terms are frozen by its first run."""
+
+
+class FeaturesConfig(Table):
+    """The features that holders protect; every other feature is public."""
+
+    private: Annotated[tuple[str, ...], BeforeValidator(_as_texts)] = ()
+    """Features that every holder protects; the label always is."""
+    protects: dict[str, str] = Field(default={})
+    """Features that only some protect, each with the raw column that says so by true or false."""
+
+    @property
+    def masks(self) -> frozenset[str]:
+        """Return the columns that say what is protected, which are no features."""
+        return frozenset(self.protects.values())
+
+    @model_validator(mode="after")
+    def _check_stated_once(self) -> FeaturesConfig:
+        if both := sorted(set(self.private) & set(self.protects)):
+            raise ValueError(
+                f'protects: "{both[0]}" is protected by everybody already (private); say it once'
+            )
+        if used := sorted((set(self.private) | set(self.protects)) & set(self.protects.values())):
+            raise ValueError(f'protects: "{used[0]}" says what is protected, so it is no feature itself')
+        return self

@@ -1,4 +1,4 @@
-"""Digests of files and of values: SHA-256, and its keyed form for the holders' zone. What is stored where is in `store`."""
+"""Digest files and values with SHA-256, keyed for the holders' zone. Where things are stored is in `store`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 BLOCK = 1 << 20
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and no spaces: one spelling of one value. Raises ValueError on NaN."""
+    """Return JSON with sorted keys and no spaces, so that equal values have equal bytes. Raises ValueError on NaN."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
     ).encode()
@@ -45,6 +48,11 @@ class Hasher:
     def of_digest(self, plain: str) -> str:
         """The digest, keyed or not, of bytes whose plain digest is known."""
         return self._finish(bytes.fromhex(plain))
+
+    def words(self, value: Any, n: int) -> NDArray[np.uint64]:
+        """Return coins of a JSON value, uint64 [n], by SHAKE-256. Only the secret tells them from fair ones."""
+        key = bytes.fromhex(self.of_value(value))
+        return np.frombuffer(hashlib.shake_256(key).digest(8 * n), "<u8")
 
     def _finish(self, digest: bytes) -> str:
         if not self.secret:

@@ -1,4 +1,4 @@
-"""Fetching a file: whole and as stated, or not at all. What was fetched before an interruption is gone on from."""
+"""Fetch a file whole and as stated, or not at all. After an interruption, the download resumes."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def download(url: str, path: Path, *, size: int, sha256: str, timeout: float = T
         ) from None
     except OSError as fault:
         raise DownloadError(f"{part}: cannot be written ({fault.strerror}).") from None
-    if (found := part.stat().st_size) != size:
-        raise DownloadError(f"{url}: ended after {found:,} of {size:,} bytes. {_kept(part, size)}")
+    if (received := part.stat().st_size) != size:
+        raise DownloadError(f"{url}: ended after {received:,} of {size:,} bytes. {_kept(part, size)}")
     if digest_file(part) != sha256:
         part.unlink()
         raise DownloadError(
@@ -76,10 +76,10 @@ def _fetch(client: httpx.Client, url: str, part: Path, done: int, size: int) -> 
             )
         is_rest = answer.status_code == 206
         with part.open("ab" if is_rest else "wb") as sink:
-            found = done if is_rest else 0
+            received = done if is_rest else 0
             for block in answer.iter_raw():
-                found += len(block)
-                if found > size:
+                received += len(block)
+                if received > size:
                     sink.close()
                     part.unlink()
                     raise DownloadError(
@@ -96,7 +96,7 @@ def _kept(part: Path, size: int) -> str:
 
 
 def is_stated(path: Path, sha256: str | None, *, is_gzipped: bool) -> bool:
-    """Whether a file, or what is gzipped in it, has a stated digest; any file where none is stated. Raises OSError."""
+    """Return whether a file, or what is gzipped in it, has a stated digest; any file where none is stated. Raises OSError."""
     if sha256 is None:
         return True
     if not is_gzipped:

@@ -1,4 +1,4 @@
-"""A table of a user's own, read as the exported SELECT (`ldptree.models.export.sql`) reads it: by the same casts, in DuckDB.
+"""Read a table of a user's own with the casts of the exported SELECT (`ldptree.models.export.sql`), in DuckDB.
 
 Tables that a run typed itself are read by `tables`.
 """
@@ -53,21 +53,21 @@ def _plain(column: Any) -> Any:
 def _typed(connection: duckdb.DuckDBPyConnection, feature: Feature) -> Any:
     """The column "value" of the table "given" as it was learned. Raises duckdb.Error, DataError."""
     value = quote("value")
-    found = connection.sql(f"SELECT {typed_value(feature, value)} AS {value} FROM given").to_arrow_table()
+    table = connection.sql(f"SELECT {typed_value(feature, value)} AS {value} FROM given").to_arrow_table()
     if isinstance(feature, CategoricalFeature) and kind_of(feature) == "VARCHAR":
         ((kind, *_),) = connection.execute("SELECT column_type FROM (DESCRIBE given)").fetchall()
         # Of the texts that were learned, one at least must be what a value of this type is written as.
         texts = ", ".join(literal(level) for level in levels_of(feature))
         written = f"CAST(TRY_CAST(level AS {kind}) AS VARCHAR) = level"
         query = f"SELECT bool_or(coalesce({written}, FALSE)) FROM (SELECT unnest([{texts}]) AS level)"
-        is_null = pa.types.is_null(found.column("value").type) or found.column("value").null_count == len(
-            found
+        is_null = pa.types.is_null(table.column("value").type) or table.column("value").null_count == len(
+            table
         )
         if not is_null and not connection.execute(query).fetchall()[0][0]:
             raise DataError(
                 f"what was learned are texts, none of them written as a {kind} is; write it as text"
             )
-    return found.column("value")
+    return table.column("value")
 
 
 def _coded(feature: Feature, column: Any) -> NDArray[np.float64]:

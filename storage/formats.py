@@ -1,7 +1,5 @@
-"""What every kept JSON file says of itself: the name and version of its format, and a digest of its content, under the key
-"format" beside the content. A damaged file is noticed, and a file of a later ldptree is not taken for a damaged one.
-
-A file without the key was written before there were formats, and is read as it is.
+"""Stamp every kept JSON file with the name and version of its format and a digest of its content, under the key
+"format" beside the content. A damaged file is noticed, and a file of another ldptree is not taken for a damaged one.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ KEY = "format"
 SEAL = "seal"
 """What a seal, and each of its marks, is called (`storage.ledger.seal`)."""
 VERSION = 1
-"""Of every format that this ldptree writes; it reads this one and all earlier ones."""
+"""Of every format that this ldptree writes and reads."""
 
 
 class Damaged(ArtifactCorrupt):
@@ -35,7 +33,7 @@ def stamped(kind: str, content: Mapping[str, Any], *, indent: int | None = None)
 def read_stamped(objects: ObjectStore, name: str, kind: str, remedy: str) -> dict[str, Any]:
     """The content of the object `name`, which `stamped(kind, ...)` made; `remedy` says what to do where it is damaged.
 
-    Raises FileNotFoundError where it is missing, Damaged where it is not what was written, and ArtifactCorrupt where a later
+    Raises FileNotFoundError where it is missing, Damaged where it is not what was written, and ArtifactCorrupt where another
     ldptree wrote it.
     """
     where = objects.where(name)
@@ -56,31 +54,25 @@ def unstamped(text: bytes, where: str, kind: str, remedy: str) -> dict[str, Any]
         raise Damaged(f"{where}: damaged. {remedy}") from None
     if not isinstance(content, dict):
         raise Damaged(f"{where}: damaged. {remedy}")
-    if isinstance(content.get(KEY), dict) or any(
-        map(_is_stamp, content.values())
-    ):  # its key may be what is damaged
-        _check(where, content.pop(KEY, None), kind, content, remedy)
+    _check(where, content.pop(KEY, None), kind, content, remedy)
     return content
 
 
-def refuse_later(where: str, version: object, known: int) -> None:
-    """Raises ArtifactCorrupt where a file is of a later version than those known."""
-    if isinstance(version, int) and version > known:
+def refuse_other(where: str, version: object, known: int) -> None:
+    """Raises ArtifactCorrupt where a file is of another version than the one known."""
+    if isinstance(version, int) and version != known:
+        which = "a later" if version > known else "an earlier"
         raise ArtifactCorrupt(
-            f"{where}: written by a later ldptree (format version {version}; this one reads up to {known}). Use that version of "
+            f"{where}: written by {which} ldptree (format version {version}; this one reads {known}). Use that version of "
             "ldptree, or begin in another work folder."
         )
 
 
 def _check(where: str, stamp: object, kind: str, content: dict[str, Any], remedy: str) -> None:
     stated = stamp if isinstance(stamp, dict) else {}
-    refuse_later(where, stated.get("version"), VERSION)
+    refuse_other(where, stated.get("version"), VERSION)
     if stated != {"name": kind, "version": VERSION, "digest": _digest(content)}:
         raise Damaged(f"{where}: damaged (its content does not match its digest). {remedy}")
-
-
-def _is_stamp(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() == {"name", "version", "digest"}
 
 
 def _digest(content: Mapping[str, Any]) -> str:

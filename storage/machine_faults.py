@@ -26,12 +26,12 @@ _DUCKDB_MEMORY = "Out of Memory Error"
 
 
 def machine_fault(fault: BaseException, work: Path | None = None) -> LdptreeError | None:
-    """What to say of a fault of the machine, with the exit code it has; None where it is another fault."""
+    """Return the message of a fault of the machine, with the exit code it has; None where it is another fault."""
     if _is_memory(fault):
         return LdptreeError(_MEMORY)
     if isinstance(fault, NotReached):
         return LdptreeError(
-            f"{fault.filename}: {fault.strerror}. Look after the network and the object store, and {GOES_ON}."
+            f"{fault.filename}: {fault.strerror}. Check the network and the object store, and {GOES_ON}."
         )
     number = _number(fault)
     if number is None:
@@ -54,11 +54,11 @@ def machine_fault(fault: BaseException, work: Path | None = None) -> LdptreeErro
         return ConfigError(
             f"{where}: cannot be used ({reason}). Move away what stands there, or name another one."
         )
-    return LdptreeError(f"{where}: {reason}. Look after the disk or the file, and {GOES_ON}.")
+    return LdptreeError(f"{where}: {reason}. Check the disk or the file, and {GOES_ON}.")
 
 
 def is_passing(fault: object) -> bool:
-    """Whether a fault of the machine may be over the next time."""
+    """Return whether a fault of the machine may be over the next time."""
     return isinstance(fault, OSError) and fault.errno in _PASSING
 
 
@@ -81,7 +81,7 @@ def _is_memory(fault: BaseException) -> bool:
 
 
 def _is_refused_library(fault: BaseException | None) -> bool:
-    """Whether there was no memory to load a library into; who asks for it may say so in words of its own."""
+    """Return whether there was no memory to load a library into; who asks for it may say so in words of its own."""
     while isinstance(fault, (ImportError, OSError)):
         if str(fault).endswith(_NO_ROOM_FOR_A_LIBRARY):
             return True
@@ -98,7 +98,7 @@ def _place(fault: BaseException, work: Path | None) -> str:
 
 
 def check_working_directory() -> None:
-    """Raises ConfigError where the working directory was deleted: every path that is not absolute starts there."""
+    """Raise ConfigError if the working directory was deleted, where every relative path starts."""
     try:
         Path.cwd()
     except OSError:

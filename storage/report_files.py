@@ -1,4 +1,4 @@
-"""Reads files of reports in blocks: lines of JSON as clients send them, and Parquet shards as the pipeline writes them.
+"""Read files of reports in blocks, as lines of JSON from clients or Parquet shards from the pipeline.
 `tasks.answers.receive` decides which of them are valid.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldptree.client import Report
 from ldptree.errors import DataError
 from storage.formats import SEAL
-from storage.raw.parquet_pages import unfolded_bytes
+from storage.raw.parquet_pages import weigh_pages
 
 KINDS = (".jsonl", ".parquet")
 LINES = 1_000
@@ -28,18 +28,18 @@ ENVELOPE = 1_000
 """Bytes of a line beside the payload, at most."""
 BATCH_BYTES = 2**24
 MOST_REPORTS = 2**17
-"""In one Parquet file: twice as many as the pipeline writes into one."""
+"""Most reports in one Parquet file, twice as many as the pipeline writes into one."""
 MOST_UNFOLDED = 2**31
-"""Bytes of the reports in one Parquet file: what a whole run writes, where nothing else is said."""
+"""Most bytes of the reports in one Parquet file, by default as many as a whole run writes."""
 MOST_DESCRIBED = 2**20
 """Bytes of what a Parquet file says of itself."""
 SPARE_BITS = 128
-"""Fewer bits than the chance in the reports by so many: once in 2^128 honest files."""
+"""Reports may have so many fewer bits than the chance in them, which honest files miss once in 2^128."""
 
 
 @dataclass(frozen=True)
 class ReportSize:
-    """What one report takes.
+    """The size of one report.
 
     Attributes:
         packed: bytes.
@@ -82,13 +82,13 @@ def files_of(folder: Path) -> tuple[list[Path], list[Path]]:
     Raises:
         OSError: a folder below cannot be listed.
     """
-    found = sorted(_below(folder))
-    read = [path for path in found if path.suffix in KINDS and path.is_file()]
-    return read, sorted(set(found) - set(read))
+    paths = sorted(_below(folder))
+    read = [path for path in paths if path.suffix in KINDS and path.is_file()]
+    return read, sorted(set(paths) - set(read))
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """What is no folder below a folder, but for a seal's mark; a link to a folder is no folder, and is not entered."""
+    """List what is no folder below a folder, but for a seal's mark; a link to a folder is no folder, and is not entered."""
     for place, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(place, name).is_symlink()]
         yield from (Path(place, name) for name in (*files, *links) if name != SEAL)
@@ -127,7 +127,7 @@ def _short_lines(file: IO[bytes], most: int) -> Iterator[bytes | None]:
 
 
 def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
-    found: dict[tuple[str, int, bool], Block] = {}
+    blocks: dict[tuple[str, int, bool], Block] = {}
     unreadable = 0
     for line in lines:
         if line is not None and not line.strip():
@@ -140,14 +140,14 @@ def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
             unreadable += 1
             continue
         key = (report.protocol, report.round, report.simulation)
-        block = found.setdefault(
+        block = blocks.setdefault(
             key, Block(protocol=report.protocol, round=report.round, simulation=report.simulation)
         )
         block.ids.append(report.id)
         block.payloads.append(report.payload)
         block.outputs.append(report.output)
     yield Block(unreadable=unreadable)
-    yield from found.values()
+    yield from blocks.values()
 
 
 def _shard(path: Path, of: ReportSize) -> Iterator[Block]:
@@ -188,7 +188,7 @@ def _reports_of_shard(path: Path, described: Any, of: ReportSize) -> Iterator[Bl
 
 
 def _digest_of(described: Any, of: ReportSize) -> str | None:
-    """What a file is known by again, None where it holds another number of reports than it says."""
+    """Return the digest that a file is known by, None where it holds another number of reports than it says."""
     schema, left = described.schema_arrow, described.metadata.num_rows
     # Of its id and what it says: a copy that was written otherwise is known again, and two that say the same are two.
     digest = hashlib.sha256(repr((schema.metadata or {}).get(b"id", b"")).encode())
@@ -202,7 +202,7 @@ def _digest_of(described: Any, of: ReportSize) -> str | None:
 
 
 def _is_of_reports(schema: Any, packed: int) -> bool:
-    """Whether it is as the pipeline writes it: a value, or bytes of one length. Anything else could unfold to any size."""
+    """Return whether reports are a value or bytes of one length, as the pipeline's. Others may unfold to any size."""
     is_value = schema.field(0).equals(pa.field("value", pa.uint32()))
     is_bits = schema.names[0] == "bits" and schema.field(0).type == pa.binary(packed)
     is_about = "output" not in schema.names or schema.field("output").type == pa.int32()
@@ -210,7 +210,7 @@ def _is_of_reports(schema: Any, packed: int) -> bool:
 
 
 def _long_description(path: Path) -> str:
-    """Why a file's description is too long to be read, "" where it is not."""
+    """Say why a file's description is too long to be read, "" where it is not."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - 8))
@@ -221,7 +221,7 @@ def _long_description(path: Path) -> str:
 
 
 def _refusal(path: Path, described: Any, of: ReportSize) -> str:
-    """Why a file of reports cannot be what it says, or is too large; "" where it is neither. Nothing in it is unfolded."""
+    """Say why a file of reports cannot be what it says, or is too large; "" where it is neither. Nothing in it is unfolded."""
     size, rows = path.stat().st_size, described.metadata.num_rows
     if rows > MOST_REPORTS:
         return f"it says that it holds {rows:,} reports, a file has at most {MOST_REPORTS:,}"
@@ -231,7 +231,7 @@ def _refusal(path: Path, described: Any, of: ReportSize) -> str:
             f"{least:,.0f} bytes at least, however they are compressed"
         )
     each = of.packed + 4  # an output beside it
-    unfolded = max(rows * each, unfolded_bytes(path, described.metadata))
+    unfolded = max(rows * each, weigh_pages(path, described.metadata, rows)[0])
     if unfolded > min(MOST_UNFOLDED, 2 * rows * each + MOST_DESCRIBED):
         return f"its {size:,} bytes unfold to {unfolded:,}, which is more than {rows:,} reports take or a file may"
     return ""

@@ -1,4 +1,4 @@
-"""SQL text: quoting, and the check that a configuration's rule is nothing but an expression over one row.
+"""Quote SQL text, and check that a configuration's rule is only an expression over one row.
 
 Rules are parsed by DuckDB itself and their syntax tree is walked against lists of what is allowed, so that what
 is checked is what would run. Opening files and running queries is in `raw_files`.
@@ -18,8 +18,7 @@ from ldptree.errors import ConfigError
 LONGEST_EXPRESSION = 20_000
 COLUMNS_SHOWN = 30
 UNSAFE_OPTIMIZER = "common_subexpressions"
-"""Left out: what expressions share is taken out of TRY, whose errors then end the query; and on thousands of columns the search
-takes minutes."""
+"""Switched off. It takes shared expressions out of TRY, whose errors end the query, and is slow on many columns."""
 EXAMPLE = "company = 'Flash Cab' AND fare > 5"
 
 # Every name is a pure function of its arguments in one row: no clock, no chance, no setting, no file, no other row.

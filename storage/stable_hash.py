@@ -1,4 +1,4 @@
-"""A stable hash of 64-bit values: public coins that are the same in every work folder and on every machine."""
+"""Hash 64-bit values into public coins that are the same in every work folder and on every machine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 GOLDEN = 0x9E3779B97F4A7C15
-"""The step of splitmix64: the golden ratio in 64 bits."""
+"""The step of splitmix64, which is the golden ratio in 64 bits."""
 
 
 def mixed(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of 64-bit values under a key: the output function of splitmix64 (Steele, Lea and Flood, 2014)."""
+    """Return a 64-bit hash of 64-bit values under a key, as splitmix64 does (Steele, Lea and Flood, 2014)."""
     with np.errstate(over="ignore"):
         z = values + np.uint64((key + GOLDEN) % 2**64)
         shifted = z >> np.uint64(30)  # in place from here: on millions of values memory is what takes time

@@ -1,4 +1,4 @@
-"""The artifact store: where each step's files live, under which key, and whether they are still what was written.
+"""The artifact store, which knows the place and key of each step's files and checks that they are still as written.
 
 A step's artifacts are folders `<zone>/<step>/<key>-<digest>/`, its record is `<home zone>/<step>/<key>.json`, which is
 written once they stand: a reader sees a whole artifact or none. As the digest is of what they hold, two writers meet in one
@@ -14,7 +14,8 @@ import contextlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,11 +23,12 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, FileEntry, MadeBy, Manifest, Record, Zone
 from storage.digests import Hasher
 from storage.formats import Damaged, read_stamped, stamped
-from storage.holders.secret import secret_of
-from storage.objects.addresses import local_file, open_objects, unchanged_file
+from storage.holders.secret import has_secret, secret_of
+from storage.objects.addresses import bucket_address, local_file, open_objects, unchanged_file
 
 KEYED: tuple[Zone, ...] = ("holders", "simulation")
 ARTIFACT = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}(?:-[a-z_]+)?(?:-[0-9a-f]{16})?|[0-9a-f]{40}(?:\.part)?")
@@ -39,7 +41,7 @@ DAMAGED_RECORD = (
 
 @dataclass(frozen=True)
 class ArtifactKey:
-    """Where a step's record is kept and what it is derived from."""
+    """The place of a step's record, and what it is derived from."""
 
     home: Zone
     step: str
@@ -53,22 +55,22 @@ class Store:
     """The work folder of a project. Raises ConfigError where the folder cannot be used."""
 
     def __init__(self, work: str | Path) -> None:
-        """Open (and make, where it is not there) the work folder `work`: a path, or the address of a bucket."""
+        """Open the work folder `work`, a path or the address of a bucket, and make it if it does not exist."""
         self.objects = open_objects(work)
         self.root = self.objects.root
 
     def __reduce__(self) -> Any:
-        """In another process it is opened there, on another machine with that machine's rights."""
-        return Store, (self.work,)
+        """In another process it is opened there, on another machine with that machine's rights, where it is the same folder."""
+        return _opened_elsewhere, (self.work, self.hasher("holders").of_value("of this work folder"))
 
     @property
     def work(self) -> str:
-        """What another store of the same work folder is opened by."""
+        """Argument that opens another store of the same work folder."""
         return self.objects.where("")
 
     def check_rights(self) -> None:
-        """Raises ConfigError where a run could not write in one of its folders, or read what all steps read: told before anything
-        is started or anybody asked.
+        """Raise ConfigError if a run could not write in one of its folders, or read what all steps read, before
+        anything is started or anybody asked.
         """
         self.objects.check_rights()
 
@@ -89,7 +91,7 @@ class Store:
         inputs: Mapping[str, str],
         parameters: Mapping[str, Any],
     ) -> ArtifactKey:
-        """The place of a step's record: its key is the digest of step, version, inputs and parameters."""
+        """Return the place of a step's record, whose key is the digest of step, version, inputs and parameters."""
         parts = {
             "step": step,
             "version": version,
@@ -104,7 +106,7 @@ class Store:
         return f"{place.home}/{place.step}/{place.key}.json"
 
     def has_record(self, place: ArtifactKey) -> bool:
-        """Whether a step left a record, readable or not."""
+        """Return whether a step left a record, readable or not."""
         return self.objects.size(self.record_name(place)) is not None
 
     def find(self, place: ArtifactKey) -> Record | None:
@@ -149,20 +151,43 @@ class Store:
 
     def files(self, manifest: Manifest) -> list[Path]:
         """The paths of an artifact's files, in the manifest's order."""
-        return [self._path(manifest, entry.name) for entry in manifest.files]
+        return [self._path(manifest, entry) for entry in manifest.files]
 
     def file(self, manifest: Manifest, name: str) -> Path:
         """The path of one file of an artifact. Raises KeyError."""
-        if all(entry.name != name for entry in manifest.files):
+        entry = next((entry for entry in manifest.files if entry.name == name), None)
+        if entry is None:
             raise KeyError(name)
-        return self._path(manifest, name)
+        return self._path(manifest, entry)
 
-    def _path(self, manifest: Manifest, name: str) -> Path:
+    def _path(self, manifest: Manifest, entry: FileEntry) -> Path:
         # Raw files of one's own are in no store: their names are their paths, or addresses.
-        return self.objects.path(f"{manifest.path}/{name}") if manifest.path else local_file(name)
+        return self.objects.path(manifest.name_of(entry)) if manifest.path else local_file(entry.name)
+
+    def gather(self, shards: Sequence[Manifest]) -> Manifest:
+        """Return what the shards of a step left as one artifact, its files in the order of their names; nothing is written."""
+        first = shards[0]
+        if len(shards) == 1:
+            return first
+        files = sorted(
+            (
+                entry.model_copy(update={"folder": entry.folder or shard.path})
+                for shard in shards
+                for entry in shard.files
+            ),
+            key=lambda entry: entry.name,
+        )
+        return Manifest(
+            zone=first.zone,
+            path=first.path.rpartition("/")[0],
+            digest=self.hasher(first.zone).of_value([[entry.name, entry.digest] for entry in files]),
+            files=tuple(files),
+            made_by=first.made_by,
+            shards=tuple(shard.digest for shard in shards),
+        )
 
     def condition(self, manifest: Manifest) -> Condition:
-        """Whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""
+        """Return whether an artifact is there, and is what was written. Raises OSError where that cannot be looked at."""
         hasher = self.hasher(manifest.zone)
         try:
             if not all(self._is_whole(manifest, entry, hasher) for entry in manifest.files):
@@ -179,7 +204,7 @@ class Store:
 
         if not manifest.path:
             return is_whole(unchanged_file(entry.name))
-        return self.objects.whole_path(f"{manifest.path}/{entry.name}", is_whole) is not None
+        return self.objects.whole_path(manifest.name_of(entry), is_whole) is not None
 
     @contextlib.contextmanager
     def draft(self, place: ArtifactKey) -> Iterator[Draft]:
@@ -189,6 +214,20 @@ class Store:
             yield draft
         finally:
             draft.discard()
+
+
+def _opened_elsewhere(work: str, mark: str) -> Store:
+    """Open the work folder of another process. Raises ConfigError where this machine has another one under its name: who was
+    asked would not be known there.
+    """
+    is_there = bucket_address(work) is not None or Path(work).is_dir()
+    store = Store(work) if is_there else None
+    is_same = store is not None and has_secret(store.objects)
+    if store is None or not is_same or store.hasher("holders").of_value("of this work folder") != mark:
+        raise ConfigError(
+            f"{socket.gethostname()} has not the run's work folder {work}. Name one that all machines have, as s3://bucket/prefix."
+        )
+    return store
 
 
 class Draft:
@@ -201,7 +240,6 @@ class Draft:
         self._folders: dict[str, tuple[Zone, Path]] = {}
         self._rows: dict[str, dict[str, int]] = {}
         self._standing: dict[str, Manifest] = {}
-        self._adopted: dict[str, list[tuple[FileEntry, str]]] = {}
 
     def folder(self, part: str, zone: Zone | None = None) -> Path:
         """The folder to write the artifact `part` in (made on first call); `zone` defaults to the step's home."""
@@ -219,13 +257,8 @@ class Draft:
         """Make an artifact that stands already (a report written once) a part of this step's record."""
         self._standing[part] = manifest
 
-    def adopt(self, part: str, manifest: Manifest) -> None:
-        """Make the files of an artifact of the same zone files of `part` too; nobody reads them for that."""
-        self.folder(part, manifest.zone)
-        self._adopted.setdefault(part, []).extend(zip(manifest.files, manifest.names, strict=True))
-
     def finish(self, facts: Mapping[str, Any], seconds: float) -> Record:
-        """Publish: every folder to its final name, then the record; where another run was first, its record. Raises OSError."""
+        """Publish every folder, then the record. If another run was first, return its record. Raises OSError."""
         record = Record(
             home=self.place.home,
             step=self.place.step,
@@ -245,12 +278,11 @@ class Draft:
     def _publish(self, part: str) -> Manifest:
         zone, draft = self._folders[part]
         names = [p.relative_to(draft).as_posix() for p in draft.rglob("*") if p.is_file()]
-        hasher, adopted = self.store.hasher(zone), self._adopted.get(part, [])
-        written = [
+        hasher = self.store.hasher(zone)
+        entries = tuple(
             FileEntry(name=name, digest=hasher.of_file(draft / name), rows=self._rows[part].get(name))
-            for name in names
-        ]
-        entries = tuple(sorted([*written, *(entry for entry, _ in adopted)], key=lambda entry: entry.name))
+            for name in sorted(names)
+        )
         place = self.place
         digest = hasher.of_value([[e.name, e.digest] for e in entries])
         manifest = Manifest(
@@ -262,7 +294,7 @@ class Draft:
                 step=place.step, version=place.version, parameters=place.parameters, inputs=place.inputs
             ),
         )
-        self.store.objects.publish(draft, manifest.path, {entry.name: name for entry, name in adopted})
+        self.store.objects.publish(draft, manifest.path)
         return manifest
 
     def _path_of(self, zone: Zone, part: str, digest: str) -> str:
@@ -270,19 +302,19 @@ class Draft:
         return f"{zone}/{self.place.step}/{self.place.key}{which}-{digest[:16]}"
 
     def _keep(self, record: Record) -> Record:
-        """Write a record, unless one stands whose artifacts are whole: then that one."""
+        """Write a record and return it, unless one stands whose artifacts are whole, which is returned then."""
         objects, name = self.store.objects, self.store.record_name(self.place)
         content = stamped("record", json.loads(record.model_dump_json()), indent=1)
         while not objects.create(name, content):
             with contextlib.suppress(FileNotFoundError):
                 if (standing := objects.get(name)) == content:
                     break
-                if (found := self.store.find(self.place)) is not None:
-                    return found
+                if (manifest := self.store.find(self.place)) is not None:
+                    return manifest
                 objects.change(name, partial(_instead_of, standing, content))
         return record
 
 
-def _instead_of(useless: bytes, content: bytes, found: bytes | None) -> bytes:
-    """`content`, unless another run was faster: what its record is worth is not known yet."""
-    return content if found in (None, useless) else found
+def _instead_of(useless: bytes, content: bytes, present: bytes | None) -> bytes:
+    """Return `content`, unless another run replaced the useless record, whose worth is not known yet."""
+    return content if present in (None, useless) else present

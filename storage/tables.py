@@ -21,12 +21,12 @@ ROW_GROUP = 131_072
 
 
 def typed_parts(paths: Iterable[Path]) -> list[Path]:
-    """The Parquet files of typed rows among those of a zone: not the raw texts of rows in quarantine."""
+    """Return the Parquet files of typed rows among those of a zone, without the raw texts of rows in quarantine."""
     return [path for path in paths if path.suffix == ".parquet" and path.parent.name != "quarantine"]
 
 
 def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A Parquet writer with fixed settings: the same rows give the same bytes."""
+    """Return a Parquet writer with fixed settings, so that the same rows give the same bytes."""
     return pq.ParquetWriter(path, schema.remove_metadata(), compression="zstd", compression_level=1)
 
 
@@ -39,7 +39,7 @@ def write(path: Path, table: pa.Table) -> None:
 def batches(
     paths: Sequence[Path], columns: Sequence[str] | None = None, rows: range | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of several Parquet files in order, a row group at a time. `rows`: only these of all files taken together."""
+    """Yield rows of several Parquet files in order, by row groups, or only `rows` of all files together."""
     at = 0
     for path in paths:
         with pq.ParquetFile(path) as source:
@@ -52,6 +52,11 @@ def batches(
                 if rows is None or start < stop:
                     table = source.read_row_group(group, columns=None if columns is None else list(columns))
                     yield table.slice(start, stop - start)
+
+
+def count_rows(paths: Sequence[Path]) -> int:
+    """Count the rows of several Parquet files by their footers."""
+    return sum(pq.read_metadata(path).num_rows for path in paths)
 
 
 def read(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The warehouse: one DuckDB file with the totals of every run, for a person with a duckdb shell. Never the only copy of anything.
+"""Write the warehouse, a DuckDB file with every run's totals for a person at a shell, never the only copy.
 
 It is built anew from Parquet and manifests after each run: deleting it loses nothing.
 """
@@ -92,7 +92,7 @@ FILE = {"run": "VARCHAR", "part": "VARCHAR", "filename": "VARCHAR"}
 
 @dataclass(frozen=True)
 class RunTables:
-    """What the warehouse takes of one run: its totals, the files of each of `PARTS`, and facts about it.
+    """The warehouse's part of one run, with its totals, the files of each of `PARTS`, and facts about it.
 
     Where parts of the holders were asked apart, what was received of each is there, and the totals of the last question.
     """
@@ -107,7 +107,7 @@ class RunTables:
 
 
 def all_runs(store: Store) -> list[RunTables]:
-    """What the warehouse takes of every run whose folder and totals stand, oldest first."""
+    """Return the warehouse's part of every run whose folder and totals stand, oldest first."""
     objects = store.objects
     listed = objects.at_once(lambda folder: list(objects.entries(folder)), objects.folders("runs"))
     entries = [entry for entries in listed for entry in entries if entry.name.endswith("/tables.json")]
@@ -116,7 +116,7 @@ def all_runs(store: Store) -> list[RunTables]:
 
 
 def _tables_of(objects: ObjectStore, name: str) -> RunTables | None:
-    """What the warehouse takes of a run, as its `tables.json` says; None where its totals are gone."""
+    """Return the warehouse's part of a run, as its `tables.json` says; None where its totals are gone."""
     content = read_stamped(objects, name, "tables", "Delete it: only the warehouse then lacks this run.")
     files = {part: [f"{content['totals']}/{part}.parquet"] for part in PARTS}
     files["shards"] += [f"{earlier}/shards.parquet" for earlier in content.get("earlier", ())]
@@ -160,7 +160,7 @@ def _create(connection: Any) -> None:
 
 
 def _fill(connection: Any, runs: Sequence[RunTables]) -> None:
-    """All runs in one statement a table: fifty runs are to take no longer than one."""
+    """Insert all runs with one statement per table, so that fifty runs take no longer than one."""
     facts = [{column: run.facts.get(column) for column in TABLES["runs"]} | {"run": run.run} for run in runs]
     labels = [
         {"run": run.run, "class": number, "label": label}
@@ -213,7 +213,7 @@ def _fill(connection: Any, runs: Sequence[RunTables]) -> None:
 
 
 def _from_json(columns: Mapping[str, str]) -> str:
-    """A SELECT of the rows of a JSON array. Not a registered Arrow table: for that DuckDB would import pandas."""
+    """Return a SELECT of a JSON array's rows, as DuckDB would import pandas for a registered Arrow table."""
     return f"SELECT unnest(from_json(?, {literal(json.dumps([columns]))}), recursive := true)"
 
 

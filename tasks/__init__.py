@@ -1,1 +1,1 @@
-"""One step a module: a function from artifacts to artifacts."""
+"""The steps of a run, each a module with a function from artifacts to artifacts."""

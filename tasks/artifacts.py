@@ -1,4 +1,4 @@
-"""Artifacts as values: one reader and one writer for each kind, so that steps share files and never import each other.
+"""Read and write each kind of artifact in one place, so that steps share files and never import each other.
 
     part            file               holds
     encoding        encoding.json      ranges and levels of the features, and of the label
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -37,38 +38,48 @@ from ldptree.families.questions import question_from_json
 from ldptree.models.curves import Along
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
-from ldptree.protocol.raw_sums import RawSums
-from ldptree.protocol.totals import Totals
+from ldptree.protocol.totals import RawSums, Totals
 from schemas.manifest import Manifest
+from schemas.named_files import MOST_DOCUMENT, read_fault
 from storage import tables
-from storage.formats import read_stamped, stamped
+from storage.digests import Hasher
+from storage.formats import stamped, unstamped
 from storage.store import Draft, Store
 
-PROTOCOL = "protocol.json"
+PROTOCOL, ENCODING = "protocol.json", "encoding.json"
 
 
 # encoding, scaled
 
 
 def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any, ...]]:
-    """The encoding, and the label values, or the two ends of the range of a label that is a number."""
-    content = read_stamped(
-        store.objects, f"{encoding.path}/encoding.json", "encoding", "Restore it from a copy."
-    )
+    """Read the encoding, and the label values, or the two ends of the range of a label that is a number.
+
+    The bytes that are read are compared with the manifest: the curator's zone may be somebody else's. Raises ArtifactCorrupt.
+    """
+    where, remedy = f"{encoding.path}/{ENCODING}", "Delete it: the next run makes it anew."
+    try:
+        text = store.objects.get(where)
+    except FileNotFoundError:
+        raise ArtifactCorrupt(f"{where}: missing. {remedy}") from None
+    hasher = store.hasher(encoding.zone)
+    if hasher.of_value([[ENCODING, hasher.of_bytes(text)]]) != encoding.digest:
+        raise ArtifactCorrupt(f"{where}: changed since it was written. {remedy}")
+    content = unstamped(text, where, "encoding", remedy)
     label = content["label_range"] if "label_range" in content else content["classes"]
     return Encoding.from_json(content["encoding"]), tuple(label)
 
 
 def write_encoding(draft: Draft, content: Mapping[str, Any]) -> None:
     """Write an encoding beside "classes" or "label_range"."""
-    (draft.folder("encoding") / "encoding.json").write_bytes(stamped("encoding", content, indent=1))
+    (draft.folder("encoding") / ENCODING).write_bytes(stamped("encoding", content, indent=1))
 
 
 def read_scaled(store: Store, scaled: Manifest) -> tuple[NDArray[np.float32], NDArray[Any]]:
-    """Scaled public rows float32 [n, d] and labels [n]: int64 classes, or float64 numbers."""
+    """Return scaled public rows, float32 [n, d], and labels [n], which are int64 classes or float64 numbers."""
     files = store.files(scaled)
     sizes = [pq.read_metadata(path) for path in files]
-    X = np.empty((sum(one.num_rows for one in sizes), sizes[0].num_columns - 1), np.float32)
+    X = np.empty((sum(metadata.num_rows for metadata in sizes), sizes[0].num_columns - 1), np.float32)
     y, start = [], 0
     for table in tables.batches(files):  # a row group at a time: never all rows twice
         rows = slice(start, start := start + table.num_rows)
@@ -78,12 +89,19 @@ def read_scaled(store: Store, scaled: Manifest) -> tuple[NDArray[np.float32], ND
     return X, np.concatenate(y)
 
 
-def write_scaled(draft: Draft, X: NDArray[np.float32], y: NDArray[Any]) -> None:
-    """Write scaled public rows, in the public zone."""
-    names = ["label", *map(str, range(X.shape[1]))]
-    table = pa.table([pa.array(y), *(pa.array(x) for x in X.T)], names=names)
-    tables.write(draft.folder("scaled", "public") / "scaled.parquet", table)
-    draft.count("scaled", "scaled.parquet", len(y))
+def write_scaled(
+    draft: Draft, encoding: Encoding, raw: NDArray[np.float64], y: NDArray[Any], usable: NDArray[np.bool_]
+) -> None:
+    """Write the usable ones of raw public rows scaled, in the public zone; so many at a time that few are in memory twice."""
+    names = ["label", *map(str, range(encoding.n_encoded))]
+    types = [pa.from_numpy_dtype(y.dtype), *[pa.float32()] * encoding.n_encoded]
+    place, path = np.flatnonzero(usable), draft.folder("scaled", "public") / "scaled.parquet"
+    with tables.writer(path, pa.schema([*zip(names, types, strict=True)])) as sink:
+        for start in range(0, len(place), tables.ROW_GROUP):
+            rows = place[start : start + tables.ROW_GROUP]
+            columns = [pa.array(y[rows]), *(pa.array(x) for x in encoding.encode(raw[rows]).T)]
+            sink.write_table(pa.table(columns, names=names), row_group_size=tables.ROW_GROUP)
+    draft.count("scaled", "scaled.parquet", len(place))
 
 
 # protocol, and what public rows say beside it
@@ -91,13 +109,23 @@ def write_scaled(draft: Draft, X: NDArray[np.float32], y: NDArray[Any]) -> None:
 
 def read_protocol(store: Store, protocol: Manifest) -> Protocol:
     """The protocol in an artifact. Raises ProtocolMismatch."""
-    return _parse_protocol(store.file(protocol, PROTOCOL).read_text())
+    return _parse_protocol(_read_document(store, protocol, PROTOCOL))
+
+
+def _read_document(store: Store, manifest: Manifest, name: str) -> bytes:
+    """Return the bytes of a question, which whoever owns the curator's zone may have changed. Raises ProtocolMismatch."""
+    path = store.file(manifest, name)
+    if path.exists() and (fault := read_fault(path, MOST_DOCUMENT)) is not None:
+        raise ProtocolMismatch(
+            f"{path}: {fault}. Nobody answered it. Find out who wrote to the curator's zone."
+        )
+    return path.read_bytes()
 
 
 @lru_cache(maxsize=2)
-def _parse_protocol(text: str) -> Protocol:
+def _parse_protocol(text: bytes) -> Protocol:
     # With a public model in it, a protocol takes a second to check, and every shard asks for it.
-    return Protocol.from_json(text)
+    return Protocol.from_json(text.decode(errors="replace"))
 
 
 def write_protocol(draft: Draft, protocol: Protocol) -> None:
@@ -106,18 +134,18 @@ def write_protocol(draft: Draft, protocol: Protocol) -> None:
 
 
 def is_protocol(question: Manifest) -> bool:
-    """Whether a question is a protocol: about one tree, and put to everybody."""
+    """Return whether a question is a protocol, which is about one tree and put to everybody."""
     return question.files[0].name == PROTOCOL
 
 
 def read_evidence(store: Store, evidence: Manifest) -> dict[str, Any]:
-    """What public rows say of a protocol, as the family that asked wrote it."""
-    found: dict[str, Any] = json.loads(store.file(evidence, "evidence.json").read_bytes())
-    return found
+    """Read what public rows say of a protocol, as the family that asked wrote it."""
+    content: dict[str, Any] = json.loads(store.file(evidence, "evidence.json").read_bytes())
+    return content
 
 
 def read_public(store: Store, evidence: Manifest, protocol: Protocol) -> PublicSummary:
-    """What public rows say of a corrected model's protocol."""
+    """Read what public rows say of a corrected model's protocol."""
     return PublicSummary.from_json(read_evidence(store, evidence), protocol)
 
 
@@ -152,7 +180,7 @@ def check_whole(store: Store, reports: Sequence[Manifest]) -> None:
 
 
 def read_shown(store: Store, shown: Manifest) -> PublicView:
-    """What everybody can see of the holders."""
+    """Read what everybody can see of the holders."""
     table = tables.read([store.file(shown, "shown.parquet")])
     aligned = json.loads(store.file(shown, "mask.json").read_bytes())["protects"]
     d = table.num_columns // (1 if aligned is not None else 2)
@@ -162,38 +190,58 @@ def read_shown(store: Store, shown: Manifest) -> PublicView:
     return PublicView(values, np.stack([table.column(d + j).to_numpy() for j in range(d)], axis=1))
 
 
-def read_question(store: Store, question: Manifest) -> Question:
-    """The question in an artifact that has one. Raises ProtocolMismatch."""
-    return question_from_json(store.file(question, "question.json").read_bytes())
-
-
 def read_published(store: Store, question: Manifest) -> Protocol | Question:
     """The question in an artifact, whichever kind it is. Raises ProtocolMismatch."""
-    return (read_protocol if is_protocol(question) else read_question)(store, question)
+    return read_text(store, question).question
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionText:
+    """A question and what its text says, from bytes that were read once.
+
+    digest      that an artifact of these bytes has.
+    unmarked    that a release of the same question has: what the noise of a simulation is drawn from.
+    simulation  whether it is marked as a simulation's.
+    """
+
+    question: Protocol | Question
+    digest: str
+    unmarked: str
+    simulation: bool
+
+
+def read_text(store: Store, question: Manifest) -> QuestionText:
+    """The question in an artifact, whichever kind it is. Raises ProtocolMismatch."""
+    name = question.files[0].name
+    content = _read_document(store, question, name)
+    digest = _digest_of(name, content)
+    if is_protocol(question):
+        protocol = _parse_protocol(content)
+        return QuestionText(protocol, digest, protocol.digest_unmarked, protocol.simulation)
+    asked, fields = question_from_json(content), json.loads(content)
+    is_simulation = fields.pop("simulation", False)
+    unmarked = _digest_of(name, json.dumps(fields, sort_keys=True).encode())
+    return QuestionText(asked, digest, unmarked, is_simulation)
+
+
+def _digest_of(name: str, content: bytes) -> str:
+    """The digest of a question's artifact (`Draft.finish`)."""
+    return Hasher().of_value([[name, Hasher().of_bytes(content)]])
 
 
 def write_question(draft: Draft, question: Question | None, *, simulation: bool) -> bytes:
-    """Write a question, or null; returns its text. `simulation`: it says that the holders' coins come from a seed."""
+    """Write a question, or null, and return its text. `simulation` marks one whose holders draw coins from a seed."""
     mark = {"simulation": True} if simulation else {}
     text = json.dumps(None if question is None else question.to_json() | mark, sort_keys=True).encode()
     (draft.folder("question") / "question.json").write_bytes(text)
     return text
 
 
-def digest_unmarked(store: Store, question: Manifest) -> str:
-    """The digest that a release of the same question has as an artifact: what the noise of a simulation is drawn from."""
-    (entry,) = question.files
-    content = json.loads(store.file(question, entry.name).read_bytes())
-    content.pop("simulation", None)
-    hasher = store.hasher("curator")
-    text = json.dumps(content, sort_keys=True).encode()
-    return hasher.of_value([[entry.name, hasher.of_bytes(text)]])
-
-
 def table_of_reports(holders: NDArray[np.int64], reports: NDArray[Any]) -> pa.Table:
-    """Reports [m, ...] of holders [m], a row each: the bytes of a report, its type and shape in the metadata."""
-    flat = np.ascontiguousarray(reports).reshape(holders.size, -1)
-    width = max(flat.dtype.itemsize * flat.shape[1], 1)
+    """Return reports [m, ...] of holders [m] as rows of bytes, with their type and shape in the metadata."""
+    width = int(np.prod(reports.shape[1:]))
+    flat = np.ascontiguousarray(reports).reshape(holders.size, width)
+    width = max(flat.dtype.itemsize * width, 1)
     column = pa.Array.from_buffers(pa.binary(width), holders.size, [None, pa.py_buffer(flat.tobytes())])
     shape = json.dumps([flat.dtype.str, list(reports.shape[1:])])
     return pa.table({"holder": pa.array(holders), "report": column}).replace_schema_metadata(
@@ -216,13 +264,13 @@ def reports_of_table(table: pa.Table) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def read_transcripts(store: Store, transcripts: Sequence[Manifest]) -> list[AnsweredQuestion]:
-    """What was published so far, in the order of the rounds."""
-    rounds = sorted((_read_transcript(store, one) for one in transcripts), key=lambda pair: pair[0])
+    """Read the publications so far, in the order of the rounds."""
+    rounds = sorted((_read_transcript(store, manifest) for manifest in transcripts), key=lambda pair: pair[0])
     return [answers for _, answers in rounds]
 
 
 def _read_transcript(store: Store, transcript: Manifest) -> tuple[int, AnsweredQuestion]:
-    question = question_from_json(store.file(transcript, "question.json").read_bytes())
+    question = question_from_json(_read_document(store, transcript, "question.json"))
     holders, reports = reports_of_table(pq.read_table(store.file(transcript, "answers.parquet")))
     return json.loads(store.file(transcript, "round.json").read_bytes()), AnsweredQuestion(
         question, holders, reports
@@ -241,7 +289,7 @@ def write_transcript(
 
 
 def read_curves(store: Store, curves: Manifest) -> Along:
-    """What a model says along its features."""
+    """Read what a model says along its features."""
     return Along.from_json(store.file(curves, "curves.json").read_bytes())
 
 
@@ -264,11 +312,11 @@ def write_model(draft: Draft, model: models.Model) -> None:
 
 
 def read_scores(store: Store, scores: Manifest | None) -> dict[str, Any] | None:
-    """What was measured; None of a run that measures nothing."""
+    """Read the scores; None of a run that measures nothing."""
     if scores is None:
         return None
-    found: dict[str, Any] = json.loads(store.file(scores, "scores.json").read_bytes())
-    return found
+    content: dict[str, Any] = json.loads(store.file(scores, "scores.json").read_bytes())
+    return content
 
 
 def write_scores(draft: Draft, content: Mapping[str, Any]) -> None:

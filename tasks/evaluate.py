@@ -1,12 +1,11 @@
-"""evaluate: what only a simulation can know: scores on held-back private rows, baselines, the spread over redraws of the
-noise, duplicates.
+"""Score a simulation by what only it can know, on held-back private rows, with baselines, redraws and duplicates.
 
 Nothing of this step is a release. Models grown on private rows are scored and forgotten. The scoring is in `tasks.scoring`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from ldptree.coins import Words
 from ldptree.errors import DataError
-from ldptree.families.fit_classes import SECOND_QUERY
+from ldptree.families.tree_fit import SECOND_QUERY
 from ldptree.models import Model
 from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest, StoredTranscript
@@ -27,8 +26,7 @@ from tasks.learning import Asking, LearningInRounds, LearningOfTotals, read_lear
 from tasks.scoring import classes, corrections, numbers
 from tasks.scoring.held_back import Rows, Trial, duplicates, read_rows
 from tasks.scoring.in_rounds import read_complete, score_rounds
-from tasks.scoring.known import Known, know_each, read_each
-from tasks.step import NO_PARTS, NotInKey, step
+from tasks.step import step
 
 
 @step("evaluate", version="8", home="simulation", order=15, says="scores on held-back private rows")
@@ -43,11 +41,8 @@ def evaluate(
     test: Manifest,
     evaluation: EvaluateConfig,
     noise_seed: int | None,
-    parts: NotInKey = NO_PARTS,
-) -> None:
-    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores"). `parts`: the records of
-    `known`, where others have looked at the shards.
-    """
+) -> Mapping[str, Any]:
+    """Write `scores.json`: ours, every baseline, the redraws and the count of duplicates ("scores")."""
     store, seed = draft.store, asking.seed
     learning, learned = read_learning(store, transcript, asking, reading=reading), read_model(store, model)
     # Shards are named under the holders' key: in the order of what they hold, every work folder draws the same rows.
@@ -56,12 +51,7 @@ def evaluate(
         protocol = learning.transcript[-1].protocol
         held_back = read_rows(store.files(test), protocol, at_most=evaluation.test_rows, seed=seed)
         _check_known("no held-back row has a declared label", held_back)
-        known = (
-            partial(know_each, shards, protocol)
-            if parts.value is None
-            else partial(read_each, store, parts.value, shards)
-        )
-        found = _score_totals(learning, learned, shards, known, held_back, evaluation, seed, noise_seed)
+        scored = _score_totals(learning, learned, shards, held_back, evaluation, seed, noise_seed)
     else:
         assert isinstance(learning, LearningInRounds)
         held_back = read_complete(
@@ -69,15 +59,16 @@ def evaluate(
         )
         _check_known("no held-back row has a label", held_back)
         public = read_scaled(store, transcript.scaled)
-        found = score_rounds(
+        scored = score_rounds(
             learned, learning.encoding, asking.target, public, shards, held_back, evaluation, seed
         )
-    content = found | {
+    content = scored | {
         "duplicates": duplicates(shards, store.files(test)),
         "n_test": held_back.labels.size,
         "n_test_all": test.rows,
     }
     write_scores(draft, content)
+    return {"n_test": content["n_test"]}
 
 
 def _check_known(fault: str, held_back: Rows) -> None:
@@ -92,16 +83,15 @@ def _score_totals(
     learning: LearningOfTotals,
     learned: Model,
     shards: Sequence[Path],
-    known: Callable[[], Iterator[Known]],
     held_back: Rows,
     evaluation: EvaluateConfig,
     seed: int,
     noise_seed: int | None,
 ) -> dict[str, Any]:
-    """Scores where reports were added up: of a corrected public model, a number, or classes."""
+    """Return the scores of a corrected public model, a number or classes, whose reports were added up."""
     last, family = learning.transcript[-1], learning.family
     evidence: Any = last.published.evidence
-    how: dict[str, Any] = getattr(family, "reading", {})
+    how: dict[str, Any] = getattr(family, "fit_arguments", {})
     trial = partial(
         Trial,
         protocol=last.protocol,
@@ -109,7 +99,6 @@ def _score_totals(
         evidence=evidence,
         public_rows=(learning.rows.X, learning.rows.y),
         shards=shards,
-        known=known,
         evaluation=evaluation,
         seed=seed,
         words=partial(_words, noise_seed, last.protocol),

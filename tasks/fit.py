@@ -1,5 +1,5 @@
-"""fit: everything public of a conversation into a model: weighting, smoothing or pruning, decisions. The curator's; post-
-processing, so it costs no privacy. The step is called prune, as the papers call it.
+"""Fit a model to everything public of a conversation, by weighting, smoothing or pruning, and decisions. Runs with the
+curator and costs no privacy, as it is post-processing. The step is called prune, as in the papers.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tasks.learning import Asking, read_learning
 from tasks.step import step
 
 
-@step("prune", version="6", home="curator", retries=2, order=9, says="the model")
+@step("prune", version="6", home="curator", retries=2, order=14, says="the model")
 def fit(
     draft: Draft, *, transcript: StoredTranscript, asking: Asking, reading: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Write the model ("model"), and in rounds its curves ("curves"). `reading`: settings that only the model depends on."""
+    """Write the model ("model"), in rounds also its curves ("curves"). `reading` has the model's own settings."""
     learning = read_learning(draft.store, transcript, asking, reading=reading)
     model = learning.fit()
     write_model(draft, model)

@@ -1,4 +1,4 @@
-"""A family at work in a run: with everything that is public of its conversation, read from artifacts.
+"""A family at work in a run, with all public parts of its conversation as read from artifacts.
 
 A family either adds up what all holders say of one tree, or takes answers one by one from those whom it asks in rounds.
 """
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ldptree.encoding import Encoding
-from ldptree.errors import BudgetError
 from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.family import Counted, Family, PublicRows, Published
 from ldptree.models import Model
@@ -37,15 +36,13 @@ from tasks.artifacts import (
     write_question,
 )
 
-LEEWAY = 1e-9
-"""What the rounding of parts of an epsilon explains."""
-
 
 class Asking(Arguments):
-    """What the questions of a run depend on, besides what is public.
+    """The inputs of a run's questions, besides what is public.
 
     estimator   the family's name.
     settings    its own, those that a question depends on.
+    has_positive  one of two classes is looked for.
     simulation  the holders' coins come from a seed, and what is published says so.
     """
 
@@ -58,6 +55,7 @@ class Asking(Arguments):
     target: str
     campaign: str | None
     seed: int
+    has_positive: bool = False
     simulation: bool = False
 
 
@@ -68,7 +66,7 @@ class Learning(ABC):
 
     @abstractmethod
     def ask(self) -> Any:
-        """The next question; None where nothing is left to ask. Raises what the family raises, and BudgetError."""
+        """The next question; None where nothing is left to ask. Raises what the family raises."""
 
     @abstractmethod
     def publish(self, draft: Draft, question: Any) -> Mapping[str, Any]:
@@ -76,10 +74,10 @@ class Learning(ABC):
 
     @abstractmethod
     def fit(self) -> Model:
-        """What is released after the last answers."""
+        """Fit the model that is released after the last answers."""
 
     def draw_curves(self, model: Any) -> Along | None:
-        """What a model says along its features, averaged over what holders show; None where they show nothing."""
+        """Draw what a model says along its features, averaged over what holders show; None where they show nothing."""
         return None
 
 
@@ -111,7 +109,7 @@ class LearningOfTotals(Learning):
 
 @dataclass(frozen=True, eq=False)
 class LearningInRounds(Learning):
-    """A family that asks in rounds. `digests`: of the questions, as their texts lie in the store."""
+    """A family that asks in rounds. `digests` are those of the questions' texts in the store."""
 
     family: Family[Any, Any, Any, Any]
     asking: Asking
@@ -121,10 +119,8 @@ class LearningInRounds(Learning):
     digests: Sequence[str]
 
     def ask(self) -> Question | None:
-        """The next question. Raises BudgetError where somebody would spend more than epsilon."""
+        """The next question."""
         question: Question | None = self.family.ask(self.view, self.transcript)
-        if question is not None:
-            check_budget(question, self.view, self.transcript, self.asking.epsilon)
         return question
 
     def publish(self, draft: Draft, question: Question) -> Mapping[str, Any]:
@@ -134,7 +130,7 @@ class LearningInRounds(Learning):
             "digest": Hasher().of_bytes(text),
             "about": question.about,
             "epsilon": question.epsilon,
-            "n_asked": int(question.respondents(self.view).size),
+            "n_asked": int(question.respondents(self.view.n).size),
         }
 
     def fit(self) -> PublicViewModel:
@@ -174,7 +170,12 @@ def build_family(
     if not registered.in_rounds:
         settings |= {"mechanism": asking.mechanism, "frozen": frozen}
     problem = LearningProblem(
-        columns=encoding.names, epsilon=asking.epsilon, label=label, seed=asking.seed, heading=heading
+        columns=encoding.names,
+        epsilon=asking.epsilon,
+        label=label,
+        seed=asking.seed,
+        heading=heading,
+        has_positive=asking.has_positive,
     )
     return registered.build(problem, **settings)
 
@@ -209,23 +210,25 @@ def read_learning(
             asking,
             encoding,
             read_shown(store, transcript.shown),
-            read_transcripts(store, [one.answers for one in transcript.rounds]),
-            [Hasher().of_file(store.file(one.question, "question.json")) for one in transcript.rounds],
+            read_transcripts(store, [stored.answers for stored in transcript.rounds]),
+            [Hasher().of_file(store.file(stored.question, "question.json")) for stored in transcript.rounds],
         )
     X, y = read_scaled(store, transcript.scaled)
     rows = PublicRows(encoding=encoding, X=X, y=y, label=label, n_private=n_private)
-    return LearningOfTotals(family, rows, [_read_counted(store, family, one) for one in transcript.rounds])
+    return LearningOfTotals(
+        family, rows, [_read_counted(store, family, stored) for stored in transcript.rounds]
+    )
 
 
-def _read_counted(store: Store, family: Any, one: StoredRound) -> Counted[Any]:
-    assert one.evidence is not None
-    protocol, content = read_protocol(store, one.question), read_evidence(store, one.evidence)
+def _read_counted(store: Store, family: Any, stored: StoredRound) -> Counted[Any]:
+    assert stored.evidence is not None
+    protocol, content = read_protocol(store, stored.question), read_evidence(store, stored.evidence)
     published: Published[Any] = Published(protocol, lambda: family.read_evidence(content, protocol))
-    return Counted(published, read_totals(store, one.answers, protocol))
+    return Counted(published, read_totals(store, stored.answers, protocol))
 
 
 def describe_protocol(protocol: Protocol) -> dict[str, Any]:
-    """What a run says of its protocol: sizes, epsilons, what a report is."""
+    """Describe a protocol in a run's words, with sizes, epsilons and the kind of report."""
     base = protocol.base
     of_base = (
         {} if base is None else {"base_trees": base.ensemble.roots.size, "base_nodes": base.ensemble.n_nodes}
@@ -241,18 +244,3 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
         "epsilon_exact": protocol.epsilon_exact,
         "asks_a_part": not protocol.asks_everybody,
     }
-
-
-def check_budget(
-    question: Question, view: PublicView, answered: Sequence[AnsweredQuestion], epsilon: float
-) -> None:
-    """Raises BudgetError where a holder who is asked would spend more than epsilon over all rounds."""
-    spent = np.zeros(view.n)
-    for one in answered:
-        spent[one.respondents] += one.question.epsilon
-    spent[question.respondents(view)] += question.epsilon
-    if spent.max(initial=0.0) > epsilon * (1 + LEEWAY):
-        raise BudgetError(
-            f"round {len(answered) + 1} would have a holder spend {spent.max():g} in all, of epsilon = {epsilon:g}. "
-            "Nothing was asked."
-        )

@@ -1,5 +1,5 @@
-"""partition: question n of the curator: a tree grown on public rows, or what a family asks in a later round; or that nothing is
-left to ask. No private row is known here, only what was answered before.
+"""Choose question n of the curator, a tree grown on public rows or what a family asks in a later round, or say that
+none is left. Nothing is known here of private rows but earlier answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tasks.step import step
     version="4",
     home="curator",
     retries=2,
-    order=6,
+    order=10,
     says="a published question: a tree grown on public rows, and what a holder sends; or that none is left",
 )
 def partition(

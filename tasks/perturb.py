@@ -1,4 +1,4 @@
-"""perturb: each holder's one report to a question, a shard at a time. Runs with the holders; only reports leave.
+"""Draw each holder's one report to a question, a shard at a time. Runs with the holders; only reports leave.
 
 A second report of one person is a second release: a shard is written once, read back ever after, and never tried again.
 Only a seeded simulation, which protects nobody, draws a lost shard anew (and gets the same bytes).
@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +20,15 @@ from numpy.typing import NDArray
 from ldptree.coins import Words
 from ldptree.errors import ArtifactCorrupt
 from ldptree.protocol.protocol import Protocol
-from schemas.family_tables import FeaturesConfig
+from ldptree.protocol.question import Question
 from schemas.manifest import Arguments, FileEntry, MadeBy, Manifest
+from schemas.tables import FeaturesConfig
 from storage import tables
 from storage.digests import Hasher
 from storage.ledger.campaigns import Campaign
 from storage.store import ArtifactKey, Draft, Store
-from tasks.artifacts import (
-    digest_unmarked,
-    is_protocol,
-    read_encoding,
-    read_protocol,
-    read_question,
-    read_shown,
-    table_of_reports,
-)
+from tasks.artifacts import QuestionText, is_protocol, read_encoding, table_of_reports
+from tasks.holders.agreed import Agreed, read_agreed
 from tasks.holders.show import Label, read_rows
 from tasks.step import FIRST, NotInKey, step
 
@@ -42,14 +36,14 @@ Form = Literal["reports", "totals"]
 
 
 class Collecting(Arguments):
-    """How answers about one tree are collected: every report, or a shard's exact totals; and for which campaign."""
+    """The form in which answers about one tree are collected, every report or exact totals, and their campaign."""
 
     form: Form = "reports"
     campaign: str | None = None
 
 
 class Showing(Arguments):
-    """How holders are read who show some features: what they show, what they protect, and their label."""
+    """The reading of holders who show some features, with what they show, what they protect, and their label."""
 
     encoding: Manifest
     shown: Manifest
@@ -79,7 +73,7 @@ class _Shard:
     metadata: Mapping[str, str]
 
 
-@step("perturb", version="2", home="holders", order=7, says="reports, one of each holder who was asked")
+@step("perturb", version="2", home="holders", order=11, says="reports, one of each holder who was asked")
 def perturb(
     draft: Draft,
     *,
@@ -87,6 +81,7 @@ def perturb(
     shard: Manifest,
     round_number: int,
     noise_seed: int | None,
+    agreed: NotInKey,
     collecting: Collecting | None = None,
     showing: Showing | None = None,
     start: int = 0,
@@ -94,17 +89,21 @@ def perturb(
 ) -> Mapping[str, Any]:
     """Write one shard's reports (part "reports", in the curator's zone), of those in it whom the question asks.
 
-    `collecting` or `showing`: how, of a question about one tree, or of one to holders who show something; `start`: position
-    there of the shard's first holder. `alike`: how many other shards hold the same and came before this one. Its digest then is
-    its own (`flows.asked`), by which its reports are known; to a simulation the number says that its noise is too.
+    `agreed`: what the question must be, or nothing is drawn. `collecting` or `showing`: how, of a question about one tree, or of
+    one to holders who show something; `start`: position there of the shard's first holder. `alike`: how many other shards of a
+    simulation hold the same and came before this one, so that its noise is its own. The shard's digest is its own too
+    (`flows.asked`), by which its reports are known.
+
+    Raises ProtocolMismatch, BudgetError where the question is not what was agreed to, or costs more.
     """
-    store = draft.store
-    if is_protocol(question):
+    store, terms = draft.store, agreed.value
+    text = read_agreed(store, question, terms)
+    if isinstance(text.question, Protocol):
         collecting = collecting or Collecting()
-        ready = _about_one_tree(store, question, shard, noise_seed, collecting)
+        ready = _about_one_tree(store, text.question, shard, noise_seed, collecting)
     else:
         assert showing is not None
-        ready = _in_rounds(store, question, shard, noise_seed, showing, start)
+        ready = _in_rounds(store, text.question, text, shard, noise_seed, showing, start, terms)
     (path,) = store.files(shard)
 
     def table() -> pa.Table:
@@ -135,17 +134,16 @@ def perturb(
 
 
 def _seeded(noise_seed: int, question: str, round_number: int, shard: Path, alike: int) -> Words:
-    """Words of a shard's own: of what it holds, and of how many others held the same before it."""
+    """Return a shard's seeded words, by its content and the number of earlier shards with the same content."""
     entropy = [noise_seed, int(question, 16), round_number, int(Hasher().of_file(shard), 16)]
     return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))
 
 
 def _about_one_tree(
-    store: Store, question: Manifest, shard: Manifest, noise_seed: int | None, collecting: Collecting
+    store: Store, protocol: Protocol, shard: Manifest, noise_seed: int | None, collecting: Collecting
 ) -> _Shard:
-    """Those of a shard whom a question about one tree asks: mostly everybody."""
-    protocol, form = read_protocol(store, question), collecting.form
-    asked = protocol.respondents(shard.rows)
+    """Collect from those of a shard whom a question about one tree asks, mostly everybody."""
+    form, asked = collecting.form, protocol.respondents(shard.rows)
     (path,) = store.files(shard)
 
     def draw(words: Words) -> pa.Table:
@@ -168,11 +166,17 @@ def _about_one_tree(
 
 
 def _in_rounds(
-    store: Store, question: Manifest, shard: Manifest, noise_seed: int | None, showing: Showing, start: int
+    store: Store,
+    asked: Question,
+    text: QuestionText,
+    shard: Manifest,
+    noise_seed: int | None,
+    showing: Showing,
+    start: int,
+    terms: Agreed,
 ) -> _Shard:
-    """Those of a shard whom a question asks, by what everybody shows."""
-    asked = read_question(store, question)
-    everybody = asked.respondents(read_shown(store, showing.shown))
+    """Those of a shard whom a question asks of all holders."""
+    everybody = asked.respondents(terms.n)
     mine = everybody[(everybody >= start) & (everybody < start + shard.rows)]
 
     def draw(words: Words) -> pa.Table:
@@ -184,8 +188,8 @@ def _in_rounds(
         return table_of_reports(mine, reports)
 
     return _Shard(
-        question=question.digest,
-        noise=digest_unmarked(store, question),
+        question=text.digest,
+        noise=text.unmarked,
         n=int(mine.size),
         drawn=None if noise_seed is None else [noise_seed],
         identity=store.hasher("holders").of_value([shard.digest, start, showing.shown.digest]),
@@ -195,7 +199,7 @@ def _in_rounds(
 
 
 def form(n_private: int, report_bytes: int, max_report_bytes: int) -> Form:
-    """Whether every report is written, or each shard's exact totals are drawn because the reports would be too large."""
+    """Choose whether every report is written, or each shard's exact totals are drawn because the reports would be too large."""
     return "reports" if n_private * report_bytes <= max_report_bytes else "totals"
 
 
@@ -215,7 +219,7 @@ def values_of(
         outputs: what each reports on, int64 [n], where the protocol has them draw it.
         asked: the rows of those n, int64 [n], ascending; None: all.
     """
-    found: list[NDArray[np.int64]] = []
+    parts: list[NDArray[np.int64]] = []
     first = n_found = 0
     needed = protocol.columns_needed
     for table in tables.batches([path], [*needed, protocol.target]):
@@ -227,13 +231,13 @@ def values_of(
             )
             raw, labels = raw[here], labels[here]
         drawn = None if outputs is None else outputs[n_found : n_found + len(raw)]
-        found.append(protocol.values(raw, labels, needed, words=words, outputs=drawn))
+        parts.append(protocol.values(raw, labels, needed, words=words, outputs=drawn))
         first, n_found = first + table.num_rows, n_found + len(raw)
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def labels_of(column: Any, protocol: Protocol) -> NDArray[Any]:
-    """Labels as `Protocol.values` takes them: indices of classes, or numbers."""
+    """Return labels as `Protocol.values` takes them, as indices of classes or as numbers."""
     classes = protocol.label_classes
     return tables.label_codes(column, classes) if classes else tables.label_numbers(column)
 
@@ -311,23 +315,34 @@ def write_once(
         check_not_lost(store, draft.place, target)
     elif is_lost(store, draft.place):
         store.objects.delete(target)
-    if store.objects.size(target) is None:
+
+    def write(file: BinaryIO) -> None:
+        if drawn is None and store.has_record(draft.place):
+            raise _AnsweredSinceError
         reports = table()
-        described = {**(reports.schema.metadata or {}), **metadata}
-        reports = reports.replace_schema_metadata(described)
-        store.objects.draw(
-            target, lambda draft: pq.write_table(reports, draft, compression="zstd", compression_level=1)
-        )
+        reports = reports.replace_schema_metadata({**(reports.schema.metadata or {}), **metadata})
+        pq.write_table(reports, file, compression="zstd", compression_level=1)
+
+    try:
+        store.objects.draw(target, write)
+    except _AnsweredSinceError:
+        check_not_lost(store, draft.place, target)
+    if drawn is not None:
+        store.objects.forget_draft(target)
     return manifest_of(store, target, question, round_number)
 
 
+class _AnsweredSinceError(Exception):
+    """Another run recorded these reports since this one began to draw them."""
+
+
 def is_lost(store: Store, place: ArtifactKey) -> bool:
-    """Whether reports were drawn at a place, and are no longer what was drawn."""
+    """Return whether reports were drawn at a place, and are no longer what was drawn."""
     return store.has_record(place) and store.find(place) is None
 
 
 def check_not_lost(store: Store, place: ArtifactKey, target: str | None = None) -> None:
-    """Raises ArtifactCorrupt where reports of a release are lost. `target`: their file, else it is looked up in their record."""
+    """Raise ArtifactCorrupt if reports of a release are lost. Without `target`, their record names their file."""
     if not is_lost(store, place):
         return
     record = store.read_record(store.record_name(place))
@@ -340,15 +355,21 @@ def check_not_lost(store: Store, place: ArtifactKey, target: str | None = None) 
 
 
 def mark_of(noise_seed: int | None) -> dict[str, str]:
-    """What the reports of a seeded simulation say of themselves, which protects nobody; nothing of a release's."""
+    """Return the mark of a seeded simulation's reports, which protect nobody; nothing of a release's."""
     return {} if noise_seed is None else {"simulation": "true"}
 
 
 def manifest_of(store: Store, target: str, question: Manifest, round_number: int) -> Manifest:
-    """The manifest of received reports: what the curator knows of them, which is nothing of where they came from."""
-    path = store.objects.path(target)
-    digest = store.hasher("curator").of_file(path)
-    holders = int(pq.read_schema(path).metadata[b"holders"])
+    """Return the manifest of received reports, without their origin, which the curator does not know."""
+    try:
+        path = store.objects.path(target)
+        digest = store.hasher("curator").of_file(path)
+        holders = int(pq.read_schema(path).metadata[b"holders"])
+    except (FileNotFoundError, pa.ArrowException, TypeError, KeyError, ValueError):
+        raise ArtifactCorrupt(
+            f"{target}: missing, or no reports. Nothing was drawn again. Restore the file from a copy, or begin anew in another "
+            "work folder."
+        ) from None
     return Manifest(
         zone="curator",
         path=target.rpartition("/")[0],

@@ -1,6 +1,6 @@
-"""Scoring a table with a model: a file in, Parquet or CSV out, a batch at a time; or a frame. No step of a run: what a user does
-with its model. Beside the `run.json` of its run, a model reads raw rows as the run read its own (`other_rows`); alone, it reads
-columns of its own names (`foreign_tables`).
+"""Score a table with a model, from a file to Parquet or CSV in batches, or as a frame. This is for users of a model and
+no step of a run. Beside the `run.json` of its run, a model reads raw rows as that run did (`other_rows`); alone, it
+reads columns of its own names (`foreign_tables`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pydantic import ValidationError
 from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.models import SUMMARY, Model, read_model
-from schemas.named_files import BUCKETS, check_output, read_fault, shown_path, written_whole
+from ldptree.plain_text import escape_cell
+from schemas.named_files import BUCKETS, MOST_DOCUMENT, check_output, read_fault, shown_path, written_whole
 from schemas.row_format import RowFormat
 from storage import foreign_tables, tables
 from storage.formats import unstamped
@@ -47,7 +48,7 @@ def load_model(path: Path) -> Model:
     Raises DataError where there is none, ArtifactCorrupt where it is another file or changed.
     """
     path = model_file(path)
-    if (fault := read_fault(path)) is not None:
+    if (fault := read_fault(path, MOST_DOCUMENT)) is not None:
         shown, remedy = shown_path(path), "Name a run's folder, or the model.json in it"
         if shown.startswith(BUCKETS):
             fault, remedy = "in a bucket", "Copy it here, and the run.json beside it"
@@ -58,7 +59,7 @@ def load_model(path: Path) -> Model:
     except UnicodeDecodeError:
         raise ArtifactCorrupt(f"{path}: not a model's JSON.") from None
     try:
-        return read_model(text, None if read_fault(beside) else beside.read_bytes())
+        return read_model(text, None if read_fault(beside, MOST_DOCUMENT) else beside.read_bytes())
     except DataError as refusal:
         raise ArtifactCorrupt(f"{path}: {refusal}") from None
 
@@ -72,7 +73,7 @@ def model_file(path: Path) -> Path:
 
 
 def row_format_of(model: Model) -> RowFormat | None:
-    """How the run of a model read its rows: as its summary says, where that is of this model.
+    """Return how the run of a model read its rows, from its summary if that is of this model.
 
     Raises ArtifactCorrupt where the summary is damaged.
     """
@@ -81,8 +82,8 @@ def row_format_of(model: Model) -> RowFormat | None:
     where = f"{SUMMARY}, beside the model"
     remedy = "Copy it from the run's folder again, or take it away: then the model reads columns of its own names alone."
     try:
-        found = unstamped(model.summary, where, "run", remedy).get("row_format")
-        rows = None if found is None else RowFormat.model_validate(found)
+        stated = unstamped(model.summary, where, "run", remedy).get("row_format")
+        rows = None if stated is None else RowFormat.model_validate(stated)
     except ValidationError:
         raise ArtifactCorrupt(f"{where}: damaged. {remedy}") from None
     return rows if rows is not None and rows.model == model.digest else None
@@ -107,15 +108,26 @@ def predict_file(model: Path, data: Path, out: Path, tell: Callable[[str], None]
         raise ConfigError(f"--out {out}: that is what is read. Name another file.")
     rows = 0
     write = WRITERS[out.suffix.lower()]
-    with written_whole(out, "--out") as aside, write(aside, _empty(loaded).schema) as sink:
+    prepare = _for_sheets if write is CSVWriter else lambda table: table
+    with written_whole(out, "--out") as aside, write(aside, prepare(_empty(loaded)).schema) as sink:
         for predicted in answers:
-            sink.write_table(predicted)
+            sink.write_table(prepare(predicted))
             rows += predicted.num_rows
     return rows
 
 
+def _for_sheets(table: pa.Table) -> pa.Table:
+    """Return the same table, its classes as no spreadsheet computes and no terminal acts on them."""
+    for index, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):
+            named = column.combine_chunks().dictionary_encode()
+            names = pa.array(map(escape_cell, named.dictionary.to_pylist()), pa.string())
+            table = table.set_column(index, table.field(index), names.take(named.indices))
+    return table.rename_columns(list(map(escape_cell, table.column_names)))
+
+
 def predict_table(model: Model, source: Path | pa.Table) -> pa.Table:
-    """What a model answers to every row, a row each. Raises DataError as `predict_file` does."""
+    """Predict every row, a row each. Raises DataError as `predict_file` does."""
     return pa.Table.from_batches(
         [batch for table in predict_rows(model, source) for batch in table.to_batches()],
         _empty(model).schema,
@@ -125,7 +137,7 @@ def predict_table(model: Model, source: Path | pa.Table) -> pa.Table:
 def predict_rows(
     model: Model, source: Path | pa.Table, tell: Callable[[str], None] = _say_nothing
 ) -> Iterator[pa.Table]:
-    """What a model answers to the rows of a file or of a frame, a batch at a time. Raises as `read_raw`."""
+    """Predict the rows of a file or of a frame, a batch at a time. Raises as `read_raw`."""
     return _answers(model, read_raw(model, source, tell))
 
 
@@ -138,7 +150,7 @@ def read_matrix(model: Model, source: Path | pa.Table) -> NDArray[np.float64]:
 def read_raw(
     model: Model, source: Path | pa.Table, tell: Callable[[str], None] = _say_nothing
 ) -> Callable[[], Generator[NDArray[np.float64]]]:
-    """What reads the rows of a file or of a frame as raw matrices [n, columns], a batch at a time; `tell` as `predict_file`.
+    """Read the rows of a file or of a frame as raw matrices [n, columns], a batch at a time; `tell` as `predict_file`.
 
     Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type;
     ArtifactCorrupt as `row_format_of`.
@@ -199,7 +211,7 @@ def check_columns(model: Model, names: Sequence[str], where: str) -> None:
 
 
 def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:
-    """What the model says of raw rows [n, columns], a row each; two classes may be one text, so names may be the same."""
+    """Return the predictions of raw rows [n, columns], a row each; two classes may be one text, so names may be the same."""
     columns = model.predict_columns(raw)
     texts = [pa.array(values, pa.string() if values.dtype == object else None) for _, values in columns]
     return pa.table(texts, names=[name for name, _ in columns])

@@ -1,5 +1,5 @@
-"""Progress of steps, from the thread that computes to what shows it: the terminal's list, Prefect's progress artifacts, and the
-times that a page and a summary tell.
+"""Progress of steps, from the thread that computes to what shows it: the terminal's list, and the times that a page and a summary
+tell.
 
 A step says how far it is with `advance`; it does not know who listens. Nothing here holds data, or is part of a key.
 """
@@ -45,7 +45,7 @@ def expect(step: str, shards: int) -> None:
     _tell(step, "expect", shards)
 
 
-def found(step: str) -> None:
+def tell_reused(step: str) -> None:
     """State that a step, or one shard of it, was found made already."""
     _tell(step, "found", 1.0)
 
@@ -91,22 +91,24 @@ class StepTime:
     shards: int | None = None
     shards_done: int = 0
     n_running: int = 0
-    found: int = 0
+    n_reused: int = 0
     failed: int = 0
 
     @property
     def seconds(self) -> float:
-        """How long it went on."""
+        """Seconds that it went on."""
         return sum(seconds for _, seconds in self.spans)
 
     @property
     def is_done(self) -> bool:
-        """Whether all of it ended."""
+        """True if all of it ended."""
         return self.shards_done >= (self.shards or 1)
 
     def seconds_left(self, running: float) -> float | None:
-        """How long the other shards take, if they go on like those computed in `running` seconds; None before any was."""
-        computed = self.shards_done - self.found
+        """Return the seconds that the other shards take, if they go on like those computed in `running` seconds; None before any
+        was.
+        """
+        computed = self.shards_done - self.n_reused
         return None if computed <= 0 else running / computed * ((self.shards or 1) - self.shards_done)
 
 
@@ -143,7 +145,7 @@ class Timeline:
             if event == "interrupted":
                 entry.state = "interrupted"
             if event == "found":
-                entry.found += 1
+                entry.n_reused += 1
             if event == "failed":
                 entry.state, entry.failed = "failed", entry.failed + 1
 

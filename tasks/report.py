@@ -1,4 +1,4 @@
-"""report: what a run learned, gathered into one `Run`, and the page made of it; how that looks and speaks is in `tasks.page`.
+"""Gather the results of a run into one `Run`, and make its page. `tasks.page` has its look and words.
 
 With scores on it the page belongs to the simulation's zone; without (`evaluate = false`) to the curator's, who can
 write it alone.
@@ -108,7 +108,7 @@ def report(
         name_level(learned.target, value, config.dataset.names)
         for value in facts["scaled"].get("classes", ())
     )
-    digests = {f"question {number}": one.digest for number, one in enumerate(asked, 1)}
+    digests = {f"question {number}": question.digest for number, question in enumerate(asked, 1)}
     digests |= {"model": learned.digest}
     digests |= {name: artifacts[part].digest for part, name in DIGESTS.items() if part in artifacts}
     whole = () if evidence.rows is None else find_whole(learned.encoding, evidence.rows)
@@ -120,8 +120,8 @@ def report(
         classes=classes,
         levels=name_levels(last, classes),
         label_range=_span(evidence.label_range),
-        lam=str(config.model.weighting) if "lam" in config.model.settings else "",
-        prune=config.model.settings.get("prune", ""),
+        lam=str(config.model.settings.weighting) if "lam" in config.model.settings.names() else "",
+        prune=getattr(config.model.settings, "prune", ""),
         n_private=learned.n_private,
         n_features=len(learned.encoding.columns),
         n_cells=int(last.figures.get("cells", 0)),
@@ -131,7 +131,7 @@ def report(
         hidden=find_hidden(config, asked[-1], evidence, read_scaled(store, artifacts["scaled"])[1]),
     )
     write_page(draft, run)
-    return {"nodes": list_nodes(learned) if evidence.totals else []}
+    return {"nodes": list_nodes(learned) if evidence.totals else [], "n_questions": len(asked)}
 
 
 def read_evidence(
@@ -141,16 +141,16 @@ def read_evidence(
     artifacts: Mapping[str, Manifest],
     label_range: Sequence[float] | None,
 ) -> Evidence:
-    """What the model describes itself beside, as far as there are artifacts of it. `question`: the last one."""
+    """Read the artifacts beside which the model describes itself, as far as they exist. `question` is the last one."""
     ends = None if label_range is None else (float(label_range[0]), float(label_range[1]))
     rows, labels = read_scaled(store, artifacts["scaled"])
-    found = Evidence(names=config.dataset.names, rows=rows, label_range=ends)
+    evidence = Evidence(names=config.dataset.names, rows=rows, label_range=ends)
     if "shown" in artifacts:
         curves = read_curves(store, artifacts["curves"])
-        found = replace(found, shown=read_shown(store, artifacts["shown"]), along=curves)
+        evidence = replace(evidence, shown=read_shown(store, artifacts["shown"]), along=curves)
     if isinstance(question, Protocol):
-        found = replace(
-            found,
+        evidence = replace(
+            evidence,
             totals=read_totals(store, artifacts["totals"], question),
             asked=question.partition,
             public=None if question.base is None else read_public(store, artifacts["evidence"], question),
@@ -158,7 +158,7 @@ def read_evidence(
             if question.numeric
             else question.partition.class_counts(rows, labels, question.n_classes),
         )
-    return found
+    return evidence
 
 
 def _span(ends: tuple[float, float] | None) -> Span | None:
@@ -166,7 +166,7 @@ def _span(ends: tuple[float, float] | None) -> Span | None:
 
 
 def name_levels(question: QuestionDescription, classes: tuple[str, ...]) -> tuple[str, ...]:
-    """What the levels are called that a report names: classes, or numbers; () where it names none."""
+    """Name the levels of a report, as classes or numbers, or () if it has none."""
     figures = question.figures
     if "levels" not in figures:
         return ()
@@ -184,7 +184,7 @@ def write_page(draft: Draft, run: Run) -> None:
 
 
 def read_facts(store: Store, page: Manifest) -> Run:
-    """What a page was made of."""
+    """Read the facts that a page was made of."""
     return Run.from_dict(json.loads(store.file(page, "facts.json").read_text(encoding="utf-8")))
 
 
@@ -195,7 +195,7 @@ def gather(
     scores: Manifest | None,
     facts: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What every run that reached its end says: its data, checks, rows, sizes, scores and warnings."""
+    """Gather the data, checks, rows, sizes, scores and warnings for the page of a finished run."""
     ingested, held, fitted = facts["ingested"], facts["held"], facts["scaled"]
     content = read_scores(store, scores)
     caps = caps_of(config.evaluation, fitted["n_public"], held["n_private"])
@@ -222,7 +222,7 @@ def gather(
 
 
 def identify(config: RunConfig) -> dict[str, Any]:
-    """Which run, of which data."""
+    """Identify the run and its data."""
     data = config.dataset
     return {
         "name": config.name,
@@ -312,7 +312,7 @@ def describe_privacy(
     facts: Mapping[str, Any],
     whole: Sequence[str],
 ) -> Privacy:
-    """What the questions were, whom they were put to and what they cost. `moves`, `whole`: as of a description, and of a run."""
+    """Describe the questions, who was asked and the cost. `moves` is as in a description, and `whole` as in a run."""
     n, spent = model.n_private, facts["spent"]
     # Holders who are asked the same are counted together: those of a part, or where features differ each alone.
     counted = part_sizes(n) if isinstance(questions[0], Protocol) else np.ones(n, dtype=np.int64)
@@ -322,7 +322,7 @@ def describe_privacy(
         if isinstance(question, Protocol):
             who: Any = slice(*question.asked)
         else:
-            who = question.respondents(cast("PublicView", evidence.shown))
+            who = question.respondents(cast("PublicView", evidence.shown).n)
         described = _within(question.describe(), evidence.label_range)
         spends[who] += described.epsilon
         answers[who] += 1
@@ -339,7 +339,7 @@ def describe_privacy(
         largest_spend=spent["largest"],
         n_questions=spent["questions"],
         lifetime_epsilon=spent["cap"],
-        mechanism=", ".join(dict.fromkeys(one.question.mechanism for one in asked)),
+        mechanism=", ".join(dict.fromkeys(each.question.mechanism for each in asked)),
         asked=tuple(asked),
         most_answers=int(answers[counted > 0].max()),
         n_never_asked=int(counted[answers == 0].sum()),
@@ -373,18 +373,18 @@ def _draw_example(
 
 
 def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[FoundFrom, ...]:
-    """What the reports would find at each epsilon; () where no public model is corrected."""
+    """Return the smallest error that the reports would find at each epsilon; () where no public model is corrected."""
     if not isinstance(last, Protocol) or last.base is None:
         return ()
     epsilons = sorted({*EPSILONS, config.privacy.epsilon})
-    found = smallest_errors(last, evidence.totals[0], SHARE, epsilons)
-    return tuple(FoundFrom(epsilon=epsilon, error=error) for epsilon, error in found.items())
+    errors = smallest_errors(last, evidence.totals[0], SHARE, epsilons)
+    return tuple(FoundFrom(epsilon=epsilon, error=error) for epsilon, error in errors.items())
 
 
 def find_hidden(
     config: RunConfig, last: Published, evidence: Evidence, labels: NDArray[Any]
 ) -> Hidden | None:
-    """What the reports could not tell from noise; None where no cells were asked about.
+    """Return the error that the reports could not tell from noise; None where no cells were asked about.
 
     `labels`: public ones.
     """
@@ -392,14 +392,14 @@ def find_hidden(
         return None
     epsilon, outputs = config.privacy.epsilon, _totals_of_outputs(last, evidence.totals)
     # of an output that nobody drew everything is open
-    found = [
-        smallest_errors(last, one, 1.0, (epsilon,)).get(epsilon, 1.0) if one.n_inside > 0 else 1.0
-        for one in outputs
+    errors = [
+        smallest_errors(last, output, 1.0, (epsilon,)).get(epsilon, 1.0) if output.n_inside > 0 else 1.0
+        for output in outputs
     ]
     # all outputs are tested together
-    several = noncentrality(len(found) * last.n_cells) / noncentrality(last.n_cells)
-    largest = max(range(len(found)), key=found.__getitem__)
-    difference = found[largest] * math.sqrt(several)
+    several = noncentrality(len(errors) * last.n_cells) / noncentrality(last.n_cells)
+    largest = max(range(len(errors)), key=errors.__getitem__)
+    difference = errors[largest] * math.sqrt(several)
     small = SHARE * planted_size(labels, is_number=config.is_numeric)
     return Hidden(difference=difference, is_small=difference <= small, output=largest)
 
@@ -408,33 +408,33 @@ def _totals_of_outputs(last: Protocol, totals: Sequence[Totals]) -> list[Totals]
     """Totals of each output; of several classes those where it stands in the place of the second, which shares are taken of."""
     if last.numeric or last.n_classes == 2:
         return list(totals)
-    found = []
-    for one in range(last.n_classes):
+    swapped = []
+    for code in range(last.n_classes):
         order = [*range(last.n_classes)]
-        order[1], order[one] = order[one], order[1]
-        found.append(replace(totals[0], counts=totals[0].counts[:, order]))
-    return found
+        order[1], order[code] = order[code], order[1]
+        swapped.append(replace(totals[0], counts=totals[0].counts[:, order]))
+    return swapped
 
 
 def find_whole(encoding: Encoding, rows: NDArray[np.float32]) -> tuple[str, ...]:
     """Numeric columns that have whole numbers alone in public rows, encoded [n, d]; wide ranges are not told apart in float32."""
-    found, at = [], 0
+    columns, at = [], 0
     for feature in encoding.features:
         if isinstance(feature, NumericFeature):
             width = feature.maximum - feature.minimum
             raw = feature.minimum + rows[:, at].astype(np.float64) * width
             is_clear = 0 < width < WIDEST and feature.minimum.is_integer() and feature.maximum.is_integer()
             if is_clear and bool((np.abs(raw - np.rint(raw)) < WIDEST * 1e-7).all()):
-                found.append(feature.column)
+                columns.append(feature.column)
         at += len(feature.names)
-    return tuple(found)
+    return tuple(columns)
 
 
 def _count_asked(question: Published, about: int, evidence: Evidence, n: int) -> int:
-    """How many of n holders a question was put to; of parts that are taken in each shard `about` so many."""
+    """Count how many of n holders a question was put to; of parts that are taken in each shard `about` so many."""
     if not isinstance(question, Protocol) or question.asks_everybody:
         return about
-    n_last = sum(int(one.n_private) for one in evidence.totals)
+    n_last = sum(int(counted.n_private) for counted in evidence.totals)
     return n - n_last if not question.asked[0] else n_last
 
 
@@ -447,8 +447,8 @@ def _within(question: QuestionDescription, label_range: tuple[float, float] | No
 
 
 def _influence(totals: Sequence[Totals], moves: Sequence[float]) -> Influence:
-    """What dishonest holders can do to the totals of a question, and to the sum over one cell."""
-    n = sum(one.n_private for one in totals)
+    """Describe what dishonest holders can do to the totals of a question, and to the sum over one cell."""
+    n = sum(counted.n_private for counted in totals)
     force: PoisoningBound = totals[0].mechanism.poisoning_bound(n)
     each = totals[0].mechanism.poisoning_bound(max(n // len(totals), 1))
     reach = np.sort(np.abs(np.array(moves)))[::-1][: each.totals_at_once]
@@ -463,7 +463,7 @@ def _influence(totals: Sequence[Totals], moves: Sequence[float]) -> Influence:
 
 def list_features(config: RunConfig, model: Model, view: PublicView) -> tuple[Feature, ...]:
     """Every raw column, and how many protect it by the public mask."""
-    found, at = [], 0
+    features, at = [], 0
     for feature in model.encoding.features:
         declared: Literal["public", "private", "own choice"] = "public"
         if feature.column in config.features.private or config.mask_release != "all":
@@ -471,9 +471,9 @@ def list_features(config: RunConfig, model: Model, view: PublicView) -> tuple[Fe
         elif feature.column in config.features.protects:
             declared = "own choice"
         protects = int(view.protects[:, at].sum()) if config.mask_release == "all" else None
-        found.append(Feature(name=feature.column.replace("_", " "), declared=declared, protects=protects))
+        features.append(Feature(name=feature.column.replace("_", " "), declared=declared, protects=protects))
         at += len(feature.names)
-    return tuple(found)
+    return tuple(features)
 
 
 def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[str, str]:
@@ -484,12 +484,12 @@ def caps_of(evaluation: EvaluateConfig, n_public: int, n_private: int) -> dict[s
 
 
 def _set_aside(ingested: Mapping[str, Any]) -> int:
-    """Public rows that were read and not kept: faulty ones, and those that `dataset.where` leaves out."""
+    """Count the public rows that were read and not kept, as faulty or left out by `dataset.where`."""
     return int(ingested["bad_public"] + ingested["left_out_public"])
 
 
 def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
-    """What to read before relying on scores."""
+    """List what to read before relying on scores."""
     statements = []
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(

@@ -1,5 +1,5 @@
-"""How a function becomes a step: found again where its artifact stands, written whole or not at all, its faults kept
-where they belong.
+"""Turn a function into a step. An existing artifact is used again, a new one is written whole or not at all, and faults
+stay in their zone.
 
 Which step follows which, and what makes a step a cached Prefect task, is in `flows`.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import secrets
+import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ldptree.errors import LdptreeError
+from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import Arguments, Manifest, Record, Zone
 from storage.machine_faults import is_passing, machine_fault
 from storage.store import ArtifactKey, Store
@@ -35,9 +36,7 @@ class NotInKey:
 
 
 FIRST = NotInKey(0)
-"""Of a shard: no other one that holds the same came before it."""
-NO_PARTS = NotInKey(None)
-"""Of a step that others may make parts of: it is made here as a whole."""
+"""The number of a shard if no other one with the same content came before it."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,14 @@ class Step:
         return self.home(arguments) if callable(self.home) else self.home
 
     def place(self, store: Store, arguments: Mapping[str, Any]) -> ArtifactKey:
-        """Where this step, called with `arguments`, keeps its record: manifests (one, several, or by name) are inputs, all else
-        parameters.
+        """Return the place of this step's record when called with `arguments`. Manifests (one, several, or by name) are
+        inputs, and all else parameters.
         """
         inputs: dict[str, str] = {}
         parameters: dict[str, Any] = {}
         for name, value in _each(arguments):
             if isinstance(value, Manifest):
-                inputs[name] = value.digest
+                inputs |= {f"{name}[{i}]": d for i, d in enumerate(value.shards)} or {name: value.digest}
             elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Manifest) for v in value):
                 # Which of several files came first tells nothing, and names differ between work folders.
                 inputs |= {f"{name}[{i}]": d for i, d in enumerate(sorted(v.digest for v in value))}
@@ -95,7 +94,7 @@ def step(
     order: int | None = None,
     says: str = "",
 ) -> Callable[[Callable[..., Facts]], StepTask]:
-    """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries`: on passing faults; 0 for holders' steps."""
+    """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries` after passing faults, 0 for holders."""
 
     def decorate(work: Callable[..., Facts]) -> StepTask:
         REGISTERED[name] = StepTask(Step(name, version, home, order, says or name), work, retries)
@@ -120,14 +119,22 @@ class StepTask:
 
     def __reduce__(self) -> Any:
         """In another process it is the step of this name as it is installed there."""
-        return _installed_step, (self.work.__module__, self.step.name)
+        return _installed_step, (self.work.__module__, self.step.name, self.step.version)
 
     def fn(self, store: Store, **arguments: Any) -> Record:
         """Run the step, or find what it left, without Prefect."""
         place = self.step.place(store, arguments)
-        if (record := store.find(place)) is not None:
-            progress.found(self.step.name)
-            return record
+        return self.find(store, place) or self.make(store, place, arguments)
+
+    def find(self, store: Store, place: ArtifactKey) -> Record | None:
+        """Find what the step left there, verified; None where it is to be made."""
+        record = store.find(place)
+        if record is not None:
+            progress.tell_reused(self.step.name)
+        return record
+
+    def make(self, store: Store, place: ArtifactKey, arguments: Mapping[str, Any]) -> Record:
+        """Run the step, which leaves its artifacts there."""
         began = time.monotonic()
         with (
             progress.watch(self.step.name),
@@ -146,7 +153,7 @@ LONG_SECONDS = 0.5
 
 
 def hand_back_memory() -> None:
-    """Give the system what the step's tables and arrays took: allocators keep it, and the next step's comes on top."""
+    """Return the step's memory to the system, as allocators keep it and the next step's would come on top."""
     import pyarrow
 
     pyarrow.default_memory_pool().release_unused()
@@ -154,8 +161,13 @@ def hand_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _installed_step(module: str, name: str) -> StepTask:
+def _installed_step(module: str, name: str, version: str) -> StepTask:
+    """Return the step as it is installed here. Raises ConfigError where it is of another version."""
     importlib.import_module(module)
+    if REGISTERED[name].step.version != version:
+        raise ConfigError(
+            f"another ldptree-pipeline is installed on {socket.gethostname()}. Install the same."
+        )
     return REGISTERED[name]
 
 
@@ -183,7 +195,7 @@ def faults_stay_in_zone(store: Store, what: str, home: Zone) -> Iterator[None]:
 
 
 def _clean(fault: BaseException, store: Store, what: str, home: Zone) -> LdptreeError | None:
-    """What is said in place of a fault; None where it can be told as it is."""
+    """Return the message in place of a fault; None where it can be told as it is."""
     if not isinstance(fault, Exception) or isinstance(fault, LdptreeError):
         return None
     is_private = home in ("holders", "simulation")
@@ -196,7 +208,7 @@ def _clean(fault: BaseException, store: Store, what: str, home: Zone) -> Ldptree
 
 
 def _note(fault: Exception, store: Store, what: str, home: Zone) -> LdptreeError:
-    """What is said of a fault that nobody expected; the whole story of it stays in the zone."""
+    """Return the message of a fault that nobody expected; the whole story of it stays in the zone."""
     message = f"{what}: stopped by an unexpected {type(fault).__name__}"
     with suppress(OSError):
         name = f"{home}/faults/{what}-{secrets.token_hex(4)}.txt"
@@ -206,22 +218,22 @@ def _note(fault: Exception, store: Store, what: str, home: Zone) -> LdptreeError
 
 
 def _forget_locals(fault: BaseException | None) -> None:
-    """Let go of what the frames of a fault hold: rows, and connections that must not stay open while Prefect keeps the fault."""
+    """Clear a fault's frames of rows and open connections, as Prefect keeps the fault."""
     while fault is not None:
         traceback.clear_frames(fault.__traceback__)
         fault = fault.__cause__ or fault.__context__
 
 
 def _each(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What counts in a key, by name: arguments that are several in one by the fields that were given."""
+    """Yield the arguments that count in a key, by name. Several grouped in one yield the fields that were given."""
     for name, value in arguments.items():
         if isinstance(value, NotInKey):
             continue
         if isinstance(value, Arguments):
             yield from _each(value.given)
-        elif isinstance(value, tuple) and value and all(isinstance(one, Arguments) for one in value):
-            for number, one in enumerate(value, start=1):
-                yield from ((f"{name} {number}: {field}", part) for field, part in _each(one.given))
+        elif isinstance(value, tuple) and value and all(isinstance(item, Arguments) for item in value):
+            for number, item in enumerate(value, start=1):
+                yield from ((f"{name} {number}: {field}", part) for field, part in _each(item.given))
         else:
             yield name, value
 

@@ -9,9 +9,11 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ import pyarrow.parquet as pq
 
 from flows.budget import Spent
 from flows.conversation import Conversation, Round
-from flows.execute import Inputs, Plainly
+from flows.execute import Inputs, Plainly, Shards
 from flows.pipeline import Pipeline
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
@@ -31,14 +33,19 @@ from schemas.manifest import Manifest, Record
 from storage import tables
 from storage.formats import stamped
 from storage.holders.secret import SECRET, SECRET_BYTES
+from storage.raw import raw_files
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, write_protocol
-from tasks.data.ingest import ZoneFolders
+from tasks.data import source
+from tasks.data.ingest import check_all_read, describe_columns
+from tasks.data.ingest_plan import RowRules, cut_files, inspect_files, settle
+from tasks.data.read import ZoneFolders, clear_zones, read_files
+from tasks.holders.agreed import Agreed
 from tasks.partition import partition
 from tasks.perturb import Collecting, Form, perturb
-from tasks.step import StepTask
+from tasks.step import NotInKey, StepTask
 
-MADE_ONCE = ("ingest", "validate")
+MADE_ONCE = ("types", "read", "ingest", "count", "validate")
 """Steps whose artifacts are copied where this process has made them before, from the same files in the same way."""
 
 
@@ -67,9 +74,16 @@ class Copying(Plainly):
             store.objects.put(SECRET, shared_secret())
 
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Record:
+        return self._made(task, inputs())
+
+    def shards(self, task: StepTask, inputs: Shards, round_number: int = 0) -> list[Record]:
+        common, shards = inputs()
+        return [self._made(task, common | own) for own in shards]
+
+    def _made(self, task: StepTask, call: Mapping[str, Any]) -> Record:
+        store = self.store
         if task.step.name not in MADE_ONCE:
-            return super().step(task, inputs, round_number)
-        call, store = inputs(), self.store
+            return task.fn(store, **call)
         place = task.step.place(store, call)
         folder, records = made_before()
         kept = Path(folder.name) / place.key
@@ -225,6 +239,10 @@ RIDES: dict[str, dict[str, Any]] = {
 """What a configuration says of `rides`, wherever they are."""
 
 
+NEW_PEOPLE = {"holder": "row", "new_people": True}
+"""Of a data set whose later files hold people who were never asked."""
+
+
 def rides_config(*paths: Path, **changes: Any) -> RunConfig:
     """A configuration for `rides`: shallow, seeded; `changes` are tables laid over it, as dataset={"holder": "person"}."""
     content: dict[str, Any] = RIDES | {
@@ -262,14 +280,11 @@ def fares_config(*paths: Path, **changes: Any) -> RunConfig:
 
 
 def mended(make: Callable[..., RunConfig], *paths: Path, **changes: Any) -> RunConfig:
-    """`rides_config` or `fares_config` with a public model that is corrected after one question: a quick smoothed tree."""
-    model = {"estimator": "correction"} | changes.pop("model", {})
-    return make(
-        *paths,
-        model=model,
-        correction={"base": "tree", "questions": 1} | changes.pop("correction", {}),
-        **changes,
-    )
+    """`rides_config` or `fares_config` with a public model that is corrected after one question: a quick smoothed tree.
+    `correction` are keys of the model, as `model` are.
+    """
+    usual = {"estimator": "correction", "base": "tree", "questions": 1}
+    return make(*paths, model=usual | changes.pop("correction", {}) | changes.pop("model", {}), **changes)
 
 
 def shells(path: Path, n: int, seed: int, **columns: Any) -> Path:
@@ -321,6 +336,37 @@ def shells_plain(*paths: Path, **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in laid_over(content, changes).items() if value is not None}
 
 
+def ingest_files(
+    rules: RowRules,
+    paths: Sequence[Path],
+    zones: ZoneFolders,
+    *,
+    public_paths: Sequence[Path] = (),
+    numeric: bool | None = False,
+) -> SimpleNamespace:
+    """Raw files as typed Parquet below both zones, and what the steps of a run tell of them; nothing is left where one fails."""
+    files = inspect_files(rules.dataset, [*paths, *public_paths])
+    raw_files.same_columns(files)
+    plan = settle(rules, files, len(paths), numeric=numeric)
+    pieces = cut_files(rules.dataset, files, source.PART_BYTES)
+    done, typed = read_files(plan.in_pieces(pieces), zones), describe_columns(plan)
+    try:
+        check_all_read(rules.dataset, typed, done)
+    except BaseException:
+        clear_zones(zones)
+        raise
+    n_public, n_private = (sum(file.rows for file in done.parts[zone]) for zone in (True, False))
+    return SimpleNamespace(
+        **typed | {"columns": plan.query.kept},
+        public=tuple(done.parts[True]),
+        private=tuple(done.parts[False]),
+        n_public=n_public,
+        n_private=n_private,
+        bad_public=done.bad,
+        left_out_public=done.left_out,
+    )
+
+
 def zones_of(folder: Path) -> ZoneFolders:
     """Both zones below one folder, faults with the holders."""
     holders = folder / "holders"
@@ -353,10 +399,31 @@ def publish(store: Store, protocol: Protocol) -> Manifest:
 def perturb_shard(
     store: Store, question: Manifest, shard: Manifest, *, form: Form = "reports", **changes: Any
 ) -> Record:
-    """A shard answers about one tree: in round 1, with coins of a seed; `changes` are arguments of `perturb`, or a campaign."""
+    """A shard answers about one tree, as its holders agreed to: in round 1, with coins of a seed; `changes` are arguments of
+    `perturb`, or a campaign.
+    """
     collecting = Collecting(form=form, campaign=changes.pop("campaign", None))
     call = {"round_number": 1, "noise_seed": 11, "collecting": collecting} | changes
+    if "agreed" not in call:
+        call["agreed"] = agreed_to(store, question)
     return perturb.fn(store, question=question, shard=shard, **call)
+
+
+def agreed_to(store: Store, question: Manifest, **changes: Any) -> NotInKey:
+    """What holders have agreed to who agreed to this protocol."""
+    protocol = read_protocol(store, question)
+    agreed = Agreed(
+        epsilon=Fraction(protocol.epsilon),
+        mechanisms=(),
+        mask_release="all",
+        campaign=protocol.campaign,
+        simulation=protocol.simulation,
+        kinds=frozenset(),
+        n=0,
+        digest=question.digest,
+        number=protocol.rounds[0],
+    )
+    return NotInKey(replace(agreed, **changes))
 
 
 def shards_of(store: Store, *shards: Mapping[str, Any]) -> list[Manifest]:

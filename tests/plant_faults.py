@@ -28,8 +28,9 @@ COPIED = (
     *PROGRAM,
     "configs",
     "docs",
-    "benchmarks",
+    "benchmark",
     "tests",
+    "conftest.py",
     "pyproject.toml",
     "README.md",
     "CONTRIBUTING.md",
@@ -87,6 +88,12 @@ FAULTS = (
         ("test_more_than_the_allowed_epsilon_is_refused_whatever_the_protocol_claims",),
     ),
     Fault(
+        "holders who answer whatever lies in the curator's zone",
+        "fault = next(_faults(published, agreed), None)",
+        "fault = None",
+        ("test_a_question_swapped_between_the_charge_and_the_draw_is_answered_by_nobody",),
+    ),
+    Fault(
         "a client that answers a simulation's protocol",
         "if protocol.mechanism.is_simulation_device:",
         "if False:",
@@ -100,9 +107,9 @@ FAULTS = (
     ),
     Fault(
         "a private value in an error",
-        "                if zone:\n                    examples.setdefault",
+        "                if is_public:\n                    examples.setdefault",
         "                if True:\n                    examples.setdefault",
-        ("test_a_private_fault_stops_the_run_and_its_details_stay_with_the_holders",),
+        ("test_a_private_row_whose_holder_has_no_name_takes_no_part",),
     ),
     Fault(
         "a holders' file that others may read",
@@ -143,9 +150,8 @@ FAULTS = (
     ),
     Fault(
         "a retry that redraws: a second draw takes the name of the first",
-        "    except FileExistsError:\n        return False\n    except OSError as fault:",
-        "    except FileExistsError:\n        path.unlink()\n"
-        "        return _name(descriptor, path)\n    except OSError as fault:",
+        "        is_first = not path.exists()\n",
+        "        is_first = True\n",
         ("test_a_file_that_stands_is_never_written_over",),
     ),
     Fault(

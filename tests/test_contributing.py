@@ -15,9 +15,10 @@ import pytest
 from ldptree.baselines import BASELINES
 from ldptree.mechanisms import CHOICES, MECHANISMS
 from ldptree.mechanisms.oracles import ORACLES
+from ldptree_benchmark.laws import LAWS
+from ldptree_benchmark.learners import LEARNERS
 from schemas.dataset import DatasetSpec
 from schemas.tables import PrivacyConfig
-from tasks.benchmark.learners import LEARNERS
 from tasks.page.render import SECTIONS
 from tasks.step import REGISTERED
 
@@ -87,7 +88,7 @@ def test_an_example_of_what_can_be_added_runs(title, language, code, monkeypatch
     if language == "toml":
         assert DatasetSpec.model_validate(tomllib.loads(code)).name
         return
-    registries = (ORACLES, MECHANISMS, BASELINES, LEARNERS, REGISTERED, SECTIONS)
+    registries = (ORACLES, MECHANISMS, BASELINES, LEARNERS, LAWS, REGISTERED, SECTIONS)
     before = [dict(registry) for registry in registries]
     monkeypatch.setitem(sys.modules, "example", importlib.util.module_from_spec(_spec()))
     try:
@@ -106,7 +107,7 @@ def _spec():
 def test_there_is_an_example_of_everything_that_is_one_file_and_one_line():
     assert [title for title, *_ in EXAMPLES] == [
         "A data set", "A frequency oracle", "A mechanism", "A baseline", "A method of the benchmark",
-        "A step", "A section of the page",
+        "A law of the benchmark", "A step", "A section of the page",
     ]  # fmt: skip
 
 

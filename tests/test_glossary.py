@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows", "benchmarks")
+LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows", "benchmark/ldptree_benchmark", "benchmark/timed")
 IDIOM = re.compile(
     r"(?:^|_)(?:said|told|mended|mends?|mending|hoped|hush|poured|officer|grafted|begun|uncut)(?:_|$)",
     re.IGNORECASE,

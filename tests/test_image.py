@@ -1,4 +1,4 @@
-"""The container image: what is installed goes into it and nothing else, by hashes, for a user who is not root."""
+"""What is installed, in the container image and by `make`: by hashes alone; and in the image for a user who is not root."""
 
 from __future__ import annotations
 
@@ -38,3 +38,14 @@ def test_it_is_built_from_public_images_with_hashes_and_runs_as_nobody_special()
     last = IMAGE.rpartition("FROM ")[2]
     assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == ["ldptree"]
     assert last.index("USER") < last.index("CMD")
+
+
+def test_make_installs_nothing_without_a_hash_of_it():
+    """That goes for uv too, which installs all the rest."""
+    commands = re.findall(r"^\t(.*pip install.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert commands
+    assert [line for line in commands if "--require-hashes" not in line and "--no-deps" not in line] == []
+    for lock in ROOT.glob("requirements*.lock"):
+        pinned = re.split(r"\n(?=\S)", lock.read_text().strip())
+        assert all("==" in entry and "--hash=sha256:" in entry for entry in pinned), lock
+        assert "://" not in lock.read_text()

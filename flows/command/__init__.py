@@ -1,1 +1,1 @@
-"""The command line: its commands, what a terminal shows, and how the program ends."""
+"""The command line, with its commands, the display in a terminal and the end of the program."""

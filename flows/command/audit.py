@@ -1,4 +1,4 @@
-"""The audit as a command: which mechanisms, one table in the terminal, one JSON object.
+"""The audit as a command. It names mechanisms, and prints one table or one JSON object.
 
 The arithmetic is in `ldptree.audit`.
 """
@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from flows.command.streams import print_json
+from flows.command.streams import make_console, print_json
 from ldptree.audit.empirical import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.coins import Words
@@ -38,8 +37,7 @@ EVERY = (
     *(name for name, kind in MECHANISMS.items() if not kind.is_simulation_device),
     *(kind.name for kind in NUMBER_MECHANISMS.values() if not kind.is_simulation_device),
 )
-"""What "all" stands for: every mechanism that a real holder may use, of either kind of label (and that is for so many
-classes as there are)."""
+"""Mechanisms that "all" stands for, which a real holder may use on some kind of label and number of classes."""
 _BAR = 16
 _MOST_ASKED = 10**7
 
@@ -69,7 +67,7 @@ def run_audit(
     exact = {name: enumerated(make, cells, words) for name, make in makers.items()}
     n_reports = reports_for(epsilon) if reports is None else reports
     audits = audit(subjects, words, n_reports=n_reports, claim=epsilon, exact=exact, n_holders=holders)
-    stands = not any(one.is_beaten for one in audits)
+    stands = not any(outcome.is_beaten for outcome in audits)
     if as_json:
         facts = {
             "epsilon": epsilon,
@@ -83,12 +81,12 @@ def run_audit(
             "stands": stands,
             "audits": [
                 {
-                    **asdict(one),
-                    "empirical": one.empirical,
-                    "is_beaten": one.is_beaten,
-                    "faults": one.faults,
+                    **asdict(outcome),
+                    "empirical": outcome.empirical,
+                    "is_beaten": outcome.is_beaten,
+                    "faults": outcome.faults,
                 }
-                for one in audits
+                for outcome in audits
             ],
         }
         print_json(_finite(facts))
@@ -98,7 +96,7 @@ def run_audit(
 
 
 def _check(epsilon: float, cells: int, classes: int, reports: int | None) -> None:
-    """What can be wrong before a report is drawn."""
+    """Check what can be wrong before a report is drawn."""
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         raise ConfigError(f"--epsilon {epsilon:g}: must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
     if cells * classes > MOST_VALUES:
@@ -132,7 +130,7 @@ def named(mechanism: str, label: str, classes: int) -> tuple[str, ...]:
 
 
 def _is_for(name: str, classes: int) -> bool:
-    """Whether a mechanism is for so many classes."""
+    """Return whether a mechanism is for so many classes."""
     kind = MECHANISMS.get(name)
     return kind is None or kind.for_classes in (None, classes)
 
@@ -146,7 +144,7 @@ def _maker(name: str, label: str, epsilon: float, classes: int) -> Callable[[int
 
 def show(audits: Sequence[Audit], *, holders: int) -> None:
     """The table, and what it means."""
-    console = Console()
+    console = make_console()
     claims = _table("mechanism", "claim >", "exact >", "gone through", "at least >", "")
     forces = _table(
         "mechanism",
@@ -154,42 +152,44 @@ def show(audits: Sequence[Audit], *, holders: int) -> None:
         "one report shifts",
         f"{math.ceil(holders / 100):,} of {holders:,} >",
     )
-    top = max(max(one.claim, one.empirical) for one in audits)
-    for one in audits:
-        style = "bold red" if one.is_beaten else None
-        found = one.bounds[0]
-        event = f"{found.event}, {found.inputs[0]} from {found.inputs[1]}"
+    top = max(max(outcome.claim, outcome.empirical) for outcome in audits)
+    for outcome in audits:
+        style = "bold red" if outcome.is_beaten else None
+        bound = outcome.bounds[0]
+        event = f"{bound.event}, {bound.inputs[0]} from {bound.inputs[1]}"
         claims.add_row(
-            one.name, f"{one.claim:.4g}", *_exact(one), f"{one.empirical:.3f}", bar(one, top), style=style
+            outcome.name,
+            f"{outcome.claim:.4g}",
+            *_exact(outcome),
+            f"{outcome.empirical:.3f}",
+            bar(outcome, top),
+            style=style,
         )
-        forces.add_row(one.name, event, *_shifts(one), style=style)
+        forces.add_row(outcome.name, event, *_shifts(outcome), style=style)
     console.print(claims)
     console.print()
     console.print(forces)
-    fewest = min(audits, key=lambda one: one.reach)
+    fewest = min(audits, key=lambda outcome: outcome.reach)
     console.print(
         f"\nClaim, exact and at least are epsilons. All bounds hold together with {CONFIDENCE:.0%} confidence; "
         f"{fewest.n_reports:,} reports an input can prove {fewest.reach:.1f} at most. {_gone_through(audits)} Shifts are in "
         "holders: what one dishonest report adds to a total, and one per cent of the holders together.",
-        highlight=False,
     )
-    for one in audits:
-        if one.is_beaten:
+    for outcome in audits:
+        if outcome.is_beaten:
             console.print(
-                f"{one.name}: the claim is beaten: {'; '.join(one.faults)}.",
+                f"{outcome.name}: the claim is beaten: {'; '.join(outcome.faults)}.",
                 style="bold red",
-                highlight=False,
             )
-        elif one.reach <= one.claim:
+        elif outcome.reach <= outcome.claim:
             console.print(
-                f"{one.name}: so few reports could not beat this claim whatever was true; ask for more with --reports.",
-                highlight=False,
+                f"{outcome.name}: so few reports could not beat this claim whatever was true; ask for more with --reports.",
             )
 
 
-def bar(one: Audit, top: float) -> str:
-    """What was proved, up to the claim's mark."""
-    n_full, at = (min(round(_BAR * value / top), _BAR - 1) for value in (one.empirical, one.claim))
+def bar(outcome: Audit, top: float) -> str:
+    """Draw what was proved, up to the claim's mark."""
+    n_full, at = (min(round(_BAR * value / top), _BAR - 1) for value in (outcome.empirical, outcome.claim))
     cells = ["█" if i < n_full else "·" for i in range(_BAR)]
     cells[at] = "│"
     return "".join(cells)
@@ -204,16 +204,16 @@ def _table(*titles: str) -> Table:
     return table
 
 
-def _exact(one: Audit) -> tuple[str, str]:
-    if one.exact is None:
+def _exact(outcome: Audit) -> tuple[str, str]:
+    if outcome.exact is None:
         return "-", "not gone through"
-    return f"{one.exact.epsilon:.4g}", f"{one.exact.n_cells:,} of {one.exact.most_cells:,} cells"
+    return f"{outcome.exact.epsilon:.4g}", f"{outcome.exact.n_cells:,} of {outcome.exact.most_cells:,} cells"
 
 
 def _gone_through(audits: Sequence[Audit]) -> str:
-    """What the column of that name means, of these."""
+    """Return what the column of that name means, of these."""
     how = "with so many of the cells that could be, and the reports of every value were held against it."
-    is_exact = [one.exact is not None for one in audits]
+    is_exact = [outcome.exact is not None for outcome in audits]
     if all(is_exact):
         return f"Every output was gone through {how}"
     none = "no output was gone through: the bound from its reports is all that is known beside the claim."
@@ -222,8 +222,8 @@ def _gone_through(audits: Sequence[Audit]) -> str:
     return f"Where cells are stated, every output was gone through {how} Elsewhere {none}"
 
 
-def _shifts(one: Audit) -> tuple[str, str]:
-    force = one.influence
+def _shifts(outcome: Audit) -> tuple[str, str]:
+    force = outcome.influence
     if force is None:
         return "", ""
     if not math.isfinite(force.one):
@@ -232,7 +232,7 @@ def _shifts(one: Audit) -> tuple[str, str]:
 
 
 def _finite(value: Any) -> Any:
-    """As it is, but for infinity, which JSON has not: null."""
+    """Return a value for JSON, with null in place of infinity."""
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -6,22 +6,49 @@ Nothing heavy is imported here, so that help and mistakes answer at once.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command as command_of
 
 from flows.command.settings import CommandWithSettings
-from flows.command.streams import print_file, print_json
+from flows.command.streams import print_file, print_json, say
 from ldptree.errors import BudgetError, ConfigError
-from schemas.named_files import shown_path
 from storage.machine_faults import check_working_directory
 from storage.objects.addresses import bucket_address, refuse_bucket
 
 if TYPE_CHECKING:
     from schemas.config import RunConfig
 
+
+class Commands(TyperGroup):
+    """The commands of this file, and those that other distributions add as entry points of the group `ldptree.commands`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Raise ConfigError for a command whose distribution is not installed."""
+        if cmd_name not in self.commands:
+            self._add_installed()
+            if cmd_name == "benchmark" and cmd_name not in self.commands and not ctx.resilient_parsing:
+                raise ConfigError("the benchmark is not installed: pip install ldptree-benchmark")
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those of this file first."""
+        self._add_installed()
+        return super().list_commands(ctx)
+
+    def _add_installed(self) -> None:
+        from importlib.metadata import entry_points  # slow to import
+
+        for entry in entry_points(group="ldptree.commands"):
+            if entry.name not in self.commands:
+                self.add_command(command_of(entry.load()), entry.name)
+
+
 app = typer.Typer(
     name="ldptree",
+    cls=Commands,
     help="Decision trees learned from private records that nobody sees, run as a data pipeline.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -52,12 +79,6 @@ def _sets(incomplete: str) -> list[str]:
     return [name for name in catalogue() if name.startswith(incomplete)]
 
 
-def _suites(incomplete: str) -> list[str]:
-    from schemas.benchmark.suite import suites
-
-    return [name for name in suites() if name.startswith(incomplete)]
-
-
 def _mechanisms(incomplete: str) -> list[str]:
     from flows.command.audit import EVERY
     from ldptree.mechanisms import CHOICES
@@ -70,9 +91,7 @@ def _mechanisms(incomplete: str) -> list[str]:
 def init(
     data: Annotated[
         Path,
-        typer.Argument(
-            help="CSV, TSV, text, ARFF, these gzipped; Parquet; a workbook; a zip with one of these."
-        ),
+        typer.Argument(help="CSV or TSV, also gzipped; Parquet; a workbook."),
     ],
     target: Annotated[str, typer.Option("--target", help="The column to learn.")],
     public: Annotated[
@@ -113,9 +132,6 @@ def run(
         int | None,
         typer.Option(min=1, max=256, help="Shards computed at once; without it as many as there are CPUs."),
     ] = None,
-    engine: Annotated[
-        str | None, typer.Option(metavar="ENGINE", help='Where shards are computed: "threads" or "ray".')
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     debug: Debug = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
@@ -129,23 +145,19 @@ def run(
     """Run a configuration, from raw files to one HTML page."""
     from schemas.config import load
 
-    options = {"release": "true" if release else None, "run.engine": engine}
-    assignments = [
-        *(assignments or []),
-        *(f"{key}={value}" for key, value in options.items() if value is not None),
-    ]
+    assignments = [*(assignments or []), *(["release=true"] if release else [])]
     settings = load(config, [*assignments, *([] if workers is None else [f"run.workers={workers}"])])
     _look_at_named(settings)
     if plan:
         from flows.run_plan.show import show_plan
 
-        show_plan(settings, _place(settings, work), as_json=as_json)
+        show_plan(settings, work, as_json=as_json)
         return
     from flows.command.running import run_here
 
     run_here(
         settings,
-        _place(settings, work),
+        work,
         as_json=as_json,
         debug=debug,
         command=_command(config, assignments, work),
@@ -202,7 +214,7 @@ def plan(
     options = Options(holders=holders, epsilon=epsilon, accuracy=accuracy, mse=mse, detect=detect)
     settings = load(config, assignments)
     _look_at_named(settings)
-    plan_and_print(settings, _place(settings, work), options, as_json=as_json, out=out)
+    plan_and_print(settings, work, options, as_json=as_json, out=out)
 
 
 @app.command()
@@ -218,7 +230,8 @@ def predict(
             help="Parquet or CSV to write (.parquet, .csv), a line a row: the class and probabilities, or the number and, for "
             "one tree, mean_lower and mean_upper: the interval of its cell's mean, no label of a row (90 %; it may hold less "
             "often where private people differ from public ones, see docs/measured/lpdt.md). Of a corrected model it is that of "
-            "the correction: the public model's own error within a cell is not in it; what that one says alone is beside it.",
+            "the correction: the public model's own error within a cell is not in it; what that one says alone is beside it. "
+            "In a CSV a class that a spreadsheet would compute, =1+1, has ' before it.",
         ),
     ],
 ) -> None:
@@ -228,8 +241,8 @@ def predict(
     """
     from tasks.predict import predict_file
 
-    rows = predict_file(model, data, out, lambda message: typer.echo(message, err=True))
-    typer.echo(f"{out}: {rows:,} rows", err=True)
+    rows = predict_file(model, data, out, say)
+    say(f"{out}: {rows:,} rows")
 
 
 @app.command()
@@ -243,31 +256,31 @@ def aggregate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Add up reports from anywhere: those that answer the protocol; the others are counted."""
+    """Add up the reports that match a protocol, and count those that do not."""
     from tasks.answers.receive import described, receive, write
 
     received = receive(protocol, reports)
-    found = described(received)
+    content = described(received)
     if out is not None:
         write(received, out)
     for message in filter(None, (received.passed_over_in_words(), received.refused_in_words())):
-        typer.echo(message, err=True)
+        say(message)
     if as_json:
-        print_json(found)
+        print_json(content)
         return
     at = "{} "
-    for part in found.get("labels", [found]):
-        if "residual" in found:
-            of, label = found["residual"]["of"], part.get("label", found["residual"]["label"])
+    for part in content.get("labels", [content]):
+        if "residual" in content:
+            of, label = content["residual"]["of"], part.get("label", content["residual"]["label"])
             asked, at = of if label is None else f"{of} = {label}", "at {}: "
-            typer.echo(f"People by level of the public model's error on {asked} (truth less answer)")
+            print(f"People by level of the public model's error on {asked} (truth less answer)")
         for cell in part["cells"]:
             counts = ", ".join(
-                f"{at.format(_short(name) if 'residual' in found else name)}{n:,.1f} ± {cell['sd'][name]:,.1f}"
+                f"{at.format(_short(name) if 'residual' in content else name)}{n:,.1f} ± {cell['sd'][name]:,.1f}"
                 for name, n in cell["totals"].items()
             )
-            typer.echo(f"{cell['where']}: {counts}")
-    typer.echo(f"{found['accepted']:,} reports accepted; {received.in_words()}", err=True)
+            print(f"{cell['where']}: {counts}")
+    say(f"{content['accepted']:,} reports accepted; {received.in_words()}")
 
 
 def _short(text: str) -> str:
@@ -349,7 +362,7 @@ def explain(
     """Say where an artifact came from, in words."""
     from flows.work_folder.provenance import explain_artifact
 
-    typer.echo(explain_artifact(work, artifact))
+    print(explain_artifact(work, artifact))
 
 
 @app.command()
@@ -361,109 +374,46 @@ def gc(
     ] = False,
 ) -> None:
     """Delete what no kept run refers to. A campaign's protocol and reports and the ledger always stay."""
-    from flows.server.flow_runs import collect_flow_runs
     from flows.work_folder.garbage import collect_garbage
 
-    typer.echo(collect_garbage(work, keep=keep, dry_run=dry_run))
-    if message := collect_flow_runs(work, keep=keep, dry_run=dry_run):
-        typer.echo(message)
+    print(collect_garbage(work, keep=keep, dry_run=dry_run))
 
 
 @app.command()
 def ui(
     work: WorkFolder = WORK,
     port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where the Prefect server listens; another one than this machine's own needs a password.",
+        ),
+    ] = "127.0.0.1",
 ) -> None:
     """Start the Prefect server with its UI on this work folder's own database, and serve the pages of its runs beside it."""
+    from flows.server.pages import PAGES
     from flows.server.process import start_ui
+    from flows.work_folder.index import write_index
+    from storage.store import Store
 
-    def tell(pages: str) -> None:
-        typer.echo(f"Prefect UI: http://127.0.0.1:{port}   (stop with Ctrl-C)", err=True)
-        typer.echo(f"All runs:   {pages}", err=True)
+    def tell(address: str) -> None:
+        write_index(Store(work))  # before the first run there is none
+        say(f"Prefect UI: {address}   (stop with Ctrl-C)")
+        say(f"All runs:   {address}{PAGES}")
+        say(f"For runs:   export PREFECT_API_URL={address}/api")
 
     refuse_bucket(work, "ldptree ui")
-    raise typer.Exit(start_ui(work, port, tell))
-
-
-@app.command()
-def automations(
-    webhook: Annotated[
-        str | None,
-        typer.Option(
-            "--webhook",
-            metavar="URL",
-            help="Where to report failed and late runs, as Slack and Mattermost take it.",
-        ),
-    ] = None,
-    work: WorkFolder = WORK,
-) -> None:
-    """Have the Prefect server watch over the deployments: mark vanished runs, pause after a failure, and tell somebody."""
-    from flows.server.process import Server
-
-    server = Server(work, start=False)
-    if server.url is None:
-        raise ConfigError("no Prefect server is up. Start one with `ldptree ui`, or set PREFECT_API_URL.")
-    server.wait()
-    from flows.server.automations import create_automations
-
-    for line in create_automations(webhook):
-        typer.echo(line)
-
-
-@app.command()
-def benchmark(
-    suite: Annotated[
-        str, typer.Argument(help="A suite by its name, or a TOML file.", autocompletion=_suites)
-    ] = "",
-    only: Annotated[
-        str | None, typer.Option("--only", metavar="SET,...", help="These data sets alone.")
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option("--methods", metavar="METHOD,...", help="These methods alone.")
-    ] = None,
-    repetitions: Annotated[
-        int | None,
-        typer.Option("--reps", metavar="N", help="Repetitions, each with rows and coins of its own."),
-    ] = None,
-    epsilons: Annotated[
-        str | None, typer.Option("--epsilon", metavar="EPSILON,...", help="These in place of the suite's.")
-    ] = None,
-    paper: Annotated[
-        bool,
-        typer.Option("--paper", help="Try each method's candidates, and pick on TEST rows, as papers did."),
-    ] = False,
-    work: WorkFolder = WORK,
-    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Cells computed at once.")] = None,
-    engine: Annotated[
-        str, typer.Option(metavar="ENGINE", help='Where cells are computed: "threads" or "ray".')
-    ] = "threads",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    list_all: Annotated[
-        bool, typer.Option("--list", help="Say which suites there are, and run none.")
-    ] = False,
-) -> None:
-    """Compare methods on data sets, on the same rows: a suite of the benchmark. Ends with 1 where a claim is not held."""
-    from flows.benchmark.command import Asked, benchmark_here, list_suites, read_engine
-
-    if list_all or not suite:
-        for line in list_suites():
-            typer.echo(line)
-        return
-    asked = Asked(
-        only=only, methods=methods, repetitions=repetitions, epsilons=epsilons, is_paper=paper,
-        run=read_engine(engine, workers),
-    )  # fmt: skip
-    if not benchmark_here(suite, asked, work, as_json=as_json):
-        raise typer.Exit(1)
+    raise typer.Exit(start_ui(work, port, listen, tell))
 
 
 @datasets_app.command("list")
 def datasets_list() -> None:
-    """List the catalogue: rows, features, the share of held-back rows that have a copy elsewhere, and which files are here."""
+    """List the catalogue with rows, features, the share of held-back rows with a copy elsewhere, and local files."""
     from flows.command.datasets import list_all
 
     for name, label, rows, features, copies, files, title in list_all():
-        typer.echo(f"{name:20} {label:6} {rows:>7} {features:>8} {copies:>6}  {files:14} {title}")
+        print(f"{name:20} {label:6} {rows:>7} {features:>8} {copies:>6}  {files:14} {title}")
 
 
 @datasets_app.command("fetch")
@@ -477,7 +427,7 @@ def datasets_fetch(
     from flows.command.datasets import fetch
 
     for line in fetch(name, to):
-        typer.echo(line)
+        print(line)
 
 
 @datasets_app.command("show")
@@ -485,7 +435,7 @@ def datasets_show(name: Annotated[str, typer.Argument(autocompletion=_sets)]) ->
     """Show a data set's specification, and where its files are looked for."""
     from flows.command.datasets import show
 
-    typer.echo(show(name))
+    print(show(name))
 
 
 @datasets_app.command("make")
@@ -499,7 +449,7 @@ def datasets_make(
     from flows.command.datasets import make
 
     make(name, rows=rows, out=out, seed=seed)
-    typer.echo(f"{out}: {rows:,} simulated rows", err=True)
+    say(f"{out}: {rows:,} simulated rows")
 
 
 def _command(config: str, assignments: list[str] | None, work: Path) -> str:
@@ -513,31 +463,19 @@ def _command(config: str, assignments: list[str] | None, work: Path) -> str:
 
 
 def _look_at_named(settings: RunConfig) -> None:
-    """Before a server is started: what is wrong with the names and rules that were given, and which file was changed."""
+    """Report faults in the given names and rules, and which file was changed, before a server is started."""
     from tasks.data.source import check_named, say_changed
 
     check_named(settings.dataset)
     for sentence in say_changed(settings.dataset):
-        typer.echo(sentence, err=True)
-
-
-def _place(settings: RunConfig, work: Path) -> Path:
-    """Where the work folder of a run is. Raises ConfigError where its configuration names another place than --work."""
-    address = settings.store.address
-    if address is None:
-        return work
-    if work != WORK and bucket_address(work) != bucket_address(address):
-        raise ConfigError(
-            f"--work {shown_path(work)}: the configuration's [store] names two buckets. Leave one of both out."
-        )
-    return Path(address)
+        say(sentence)
 
 
 def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"ldptree {version('ldptree')}")
+        print(f"ldptree {version('ldptree')}")
         raise typer.Exit
 
 

@@ -1,4 +1,4 @@
-"""What `ldptree datasets` says, fetches and makes. The catalogue itself is in `schemas.catalogue`."""
+"""List, fetch and make data sets (`ldptree datasets`). The catalogue itself is in `schemas.catalogue`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from storage.downloads import download, is_stated, pack
 
 
 def list_all() -> list[tuple[str, ...]]:
-    """A head, and a row for each data set: its name, what its label is, the rows, features and copies that its entry states,
-    whether its files are here, and what it is.
+    """Return a head and a row for each data set. A row has its name, its label, the rows, features and copies that its
+    entry states, whether its files are here, and its title.
     """
     rows: list[tuple[str, ...]] = [("name", "label", "rows", "features", "copies", "files", "title")]
     for name, table in catalogue().items():
@@ -31,7 +31,7 @@ def list_all() -> list[tuple[str, ...]]:
 
 
 def _state(name: str) -> str:
-    """Whether a run finds the files."""
+    """Say whether a run finds the files."""
     if catalogue()[name].get("simulated"):
         return "simulated"
     states = {_condition(file, stated) for file, stated in sources()[name].files.items()}
@@ -45,7 +45,7 @@ def _state(name: str) -> str:
 
 
 def _condition(file: str, stated: SourceFile) -> str:
-    """Of a file below LDPTREE_DATA: "found", "missing", or "another file" where it is not the one that is stated."""
+    """Return "found", "missing" or "another file" (not as stated) for a file below LDPTREE_DATA."""
     home = os.environ.get("LDPTREE_DATA")
     path = Path(home) / file if home else None
     if path is None or not path.is_file():

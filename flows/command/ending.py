@@ -1,4 +1,4 @@
-"""How the program ends: here, whichever way it came to its end, and at once when its last word is said.
+"""End the program here, whichever way it came to its end, and at once when its last word is said.
 
 Python's own way takes thousands of modules apart and calls back what libraries left behind while their threads still run.
 What those would then say, tracebacks and warnings, is no message of ours. What a run has to end in order (its server, what it
@@ -8,6 +8,7 @@ still tells Prefect) is ended before, in `running`.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -16,18 +17,21 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
+from ldptree.plain_text import make_visible
+
 _acts: list[tuple[int, Callable[[], object]]] = []
 """What an end in the middle of something must not leave undone, and the process it is done in."""
 _ending = threading.Lock()
 
 
 def silence_libraries() -> None:
-    """From here on a warning, and what a thread or a destructor dies of, is not printed: it is no message, and it may quote a
-    value of a row.
+    """Print no more warnings, nor errors of threads and destructors. These are no messages of the program, and may
+    quote a value of a row.
 
     Threads that set filters of warnings for a while put back each other's, so that a filter alone lets some through.
     """
     threading.excepthook = lambda _: None
+    logging.raiseExceptions = False  # nor that a handler's lines did not reach a server
     sys.unraisablehook = lambda _: None
     warnings.simplefilter("ignore")
     warnings.formatwarning = lambda *_: ""
@@ -53,7 +57,7 @@ def end_now(code: int, message: str) -> None:
             with contextlib.suppress(Exception):
                 act()
     with contextlib.suppress(OSError):
-        os.write(2, f"{message}\n".encode())
+        os.write(2, f"{make_visible(message)}\n".encode())
     os._exit(code)
 
 

@@ -1,4 +1,4 @@
-"""`ldptree init`: look at a file, say what was seen, and write a configuration that runs as it is."""
+"""Look at a file, say what was seen, and write a configuration that runs as it is (`ldptree init`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import typer
-
+from flows.command.streams import print_json, say
 from ldptree.errors import ConfigError
 from schemas.config import load
 from schemas.dataset import name_tidy_copy, parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
-from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.column import Column
@@ -27,9 +25,9 @@ from tasks.first_look.rehearsal import settle
 from tasks.first_look.values import look
 
 MOST_TIDIED = 100 << 20
-"""Bytes of a file that is written anew because a run cannot read it: what takes a second or two, and six of very short rows."""
+"""Bytes of the largest file that is rewritten for a run to read, in a second or two, or six with very short rows."""
 LISTED, CLASSES_LISTED = 30, 5
-PACKED = {"workbook": "a workbook", "arff": "ARFF", "zip": "a zip"}
+PACKED = {"workbook": "a workbook", "zip": "a zip"}
 
 
 def init(
@@ -77,15 +75,13 @@ def init(
     finally:
         aside.unlink(missing_ok=True)
     if as_json:
-        from flows.command.streams import print_json
-
         print_json(_as_json(proposal, to))
         return
     for line in _lines(proposal, read_from, public):
-        typer.echo(line)
+        print(line)
     if ask and not asking.n_asked:
-        typer.echo("asked      nothing: there was nothing that the values do not tell")
-    typer.echo(f"\n{to}: written. Look at it, then: ldptree run {to}")
+        print("asked      nothing: there was nothing that the values do not tell")
+    print(f"\n{to}: written. Look at it, then: ldptree run {to}")
 
 
 def _name_of(path: Path) -> str:
@@ -104,13 +100,13 @@ def _path_from(path: Path, folder: Path) -> str:
 
 
 def _rule_from(public: str, folder: Path) -> str:
-    """A public rule as a configuration in `folder` names it: the path of a file is taken from there."""
+    """Return a public rule for a configuration in `folder`. The path of a file becomes relative to that folder."""
     path = parse_public_rule(public, "--public").path
     return public if path is None else _path_from(Path(path), folder)
 
 
 def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
-    """The file, or where a copy that a run can read is to be written: beside the configuration. Raises ConfigError."""
+    """Return the file, or the place for a copy beside the configuration if a run cannot read it. Raises ConfigError."""
     data = sample.source
     if not sample.oddities:
         return data
@@ -161,20 +157,20 @@ class Asking:
         if len(answers) == 1:
             return 0
         self.n_asked += 1
-        typer.echo(question, err=True)
+        say(question)
         for number, answer in enumerate(answers, 1):
-            typer.echo(f"  {number}  {answer}", err=True)
+            say(f"  {number}  {answer}")
         # Polars has handled Ctrl-C since it was first used, so that a read that waits for input would go on waiting.
         signal.siginterrupt(signal.SIGINT, True)
         while True:
-            typer.echo(f"1 to {len(answers)} [1]: ", nl=False, err=True)
+            say(f"1 to {len(answers)} [1]: ", end="")
             if not (line := sys.stdin.readline()):
                 raise ConfigError("--ask: the input ended before the last question, and nothing was written.")
             if not (word := line.strip()):
                 return 0
             if word.isdecimal() and 1 <= int(word) <= len(answers):
                 return int(word) - 1
-            typer.echo(f"{word!r} is none of these.", err=True)
+            say(f"{word!r} is none of these.")
 
 
 def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]:
@@ -189,9 +185,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         )
         lines.append("           public rows alone")
     if layout is not None:
-        delimiter = DELIMITER_NAMES.get(
-            layout.delimiter, "blanks" if layout.delimiter == BLANKS else layout.delimiter
-        )
+        delimiter = DELIMITER_NAMES.get(layout.delimiter, layout.delimiter)
         header = "a header" if seen.file.has_header else "no header"
         form = f"{_encoding_name(sample.encoding)}, {delimiter} between fields"
         form = form if sample.content is None else PACKED[file_kind(sample.source)]
@@ -205,19 +199,25 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
-    lines += [f"        or {one.rule}   ({one.why})" for one in seen.publics if one.rule != rule[0]]
+    lines += [
+        f"        or {proposed.rule}   ({proposed.why})"
+        for proposed in seen.publics
+        if proposed.rule != rule[0]
+    ]
     if proposal.holder:
         lines.append(
             f"holder     each row is one holder. If {proposal.holder} names a person or device with several rows, "
             f'write holder = "{proposal.holder}"'
         )
     shown = [column for column in seen.columns if _note(proposal, column)]
-    lines += [f"{_use(proposal, one):<10} {one.name}: {_note(proposal, one)}" for one in shown[:LISTED]]
+    lines += [
+        f"{_use(proposal, column):<10} {column.name}: {_note(proposal, column)}" for column in shown[:LISTED]
+    ]
     if len(shown) > LISTED:
         lines.append(f"           and {len(shown) - LISTED} columns more, all in --json")
     if proposal.puts_aside:
         lines.append(
-            f"bad rows   those that cannot be read are put aside, at most {proposal.bad_fraction:.0%} of all"
+            'bad rows   public ones that cannot be read are put aside; private ones report "outside"'
         )
     if seen.n_duplicates:
         lines.append(f"duplicates {seen.n_duplicates:,} of the rows looked at repeat an earlier row:")
@@ -227,7 +227,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
 
 def _classes(proposal: Proposal) -> str:
     """The classes of the target and their shares; "" of a number. A code that means missing would be one of them."""
-    shares = [f"{one} {share:.0%}" for one, share in proposal.shares.items()]
+    shares = [f"{label} {share:.0%}" for label, share in proposal.shares.items()]
     more = len(shares) - CLASSES_LISTED
     listed = ", ".join(shares[:CLASSES_LISTED]) + (f" and {more} more" if more > 0 else "")
     return f": {listed}" if shares else ""
@@ -235,14 +235,14 @@ def _classes(proposal: Proposal) -> str:
 
 def _use(proposal: Proposal, column: Column) -> str:
     """What becomes of a column in a word."""
-    if any(one.raw == column.name for one in proposal.derive.values()):
+    if any(derived.raw == column.name for derived in proposal.derive.values()):
         return "read"
     return "left out" if column.name in proposal.drop else "category"
 
 
 def _note(proposal: Proposal, column: Column) -> str:
     """What is the matter with a column; "" where nothing is."""
-    why = [one.why for one in proposal.derive.values() if one.raw == column.name]
+    why = [derived.why for derived in proposal.derive.values() if derived.raw == column.name]
     if why or column.finding is None or column.name in proposal.drop:
         return why[0] if why else proposal.drop.get(column.name, "")
     return "" if column.name in proposal.rule_columns else column.finding.sentence
@@ -270,7 +270,7 @@ def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
         "target": proposal.target,
         "label": proposal.label,
         "public": proposal.public[0],
-        "public_proposals": [{"rule": one.rule, "why": one.why} for one in seen.publics],
+        "public_proposals": [{"rule": proposed.rule, "why": proposed.why} for proposed in seen.publics],
         "holder_proposal": proposal.holder or None,
         "columns": {
             column.name: {

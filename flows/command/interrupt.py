@@ -1,4 +1,4 @@
-"""What Ctrl-C and a termination signal do to a run.
+"""Handle Ctrl-C and a termination signal during a run.
 
 Python raises KeyboardInterrupt wherever the main thread happens to be; inside an import it is swallowed, or leaves the
 import lock held and the run hanging. So a run that has not begun its flow ends at once (a killed run loses nothing, and
@@ -97,15 +97,15 @@ def _heard(note: Callable[[int], None]) -> Iterator[None]:
         tells.close()
 
 
-def _be_deaf() -> None:
+def _detach_wakeup_fd() -> None:
     """A forked child's signals are none of its parent's, whose socket it has."""
     if _listening:
         signal.set_wakeup_fd(-1)
 
 
 _listening: list[int] = []
-"""Who listens: the process of each `_heard` that has not ended."""
-os.register_at_fork(after_in_child=_be_deaf)
+"""The process that listens for each `_heard` that has not ended."""
+os.register_at_fork(after_in_child=_detach_wakeup_fd)
 
 
 def handle_again(handlers: Handlers) -> None:

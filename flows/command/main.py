@@ -1,4 +1,4 @@
-"""The command line, installed as `ldptree`: arguments in, exit codes and messages out. Its commands are in `cli`."""
+"""The command line, installed as `ldptree`, turns arguments into exit codes and messages. Its commands are in `cli`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import sys
 from gc import set_threshold
 from typing import Any, NoReturn
 
-import typer
-
 from flows.command.cli import app
 from flows.command.ending import leave, silence_libraries
 from flows.command.interrupt import EXIT_CODES, FINISHED_STEPS_STAND, INTERRUPTED
-from flows.command.streams import output_fault, prepare_streams
+from flows.command.streams import output_fault, prepare_streams, say
 from ldptree.errors import LdptreeError
+from ldptree.plain_text import indent_lines
 from storage.machine_faults import machine_fault
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 done, 2 bad command or config, 3 bad data, 4 budget, 5 artifact or protocol, 1
-    the rest; 130 where it was interrupted, and 143 where a run was terminated.
+    """Run the command line and exit with 0 if done, 2 for a bad command or config, 3 for bad data, 4 for the budget, 5
+    for an artifact or protocol, 1 for the rest, 130 if interrupted, and 143 if a run was terminated.
     """
     words = sys.argv[1:] if arguments is None else arguments
     # Imports make many objects and no garbage: a fifth of their time went into looking for it.
@@ -36,7 +35,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             import traceback
 
             traceback.print_exc()
-        typer.echo(f"ldptree: {fault}", err=True)
+        say(f"ldptree: {indent_lines(str(fault))}")
         code = fault.exit_code
         _let_go(fault)
     except BrokenPipeError:
@@ -45,10 +44,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except (SystemExit, KeyboardInterrupt) as end:
         code = INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code or 0
         if code in EXIT_CODES.values():
-            typer.echo(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.", err=True)
+            say(FINISHED_STEPS_STAND if words[:1] == ["run"] else "ldptree: interrupted.")
         _let_go(end)
         if (lost := output_fault()) is not None:
-            typer.echo(f"ldptree: {lost}", err=True)
+            say(f"ldptree: {lost}")
             code = code or lost.exit_code
     except BaseException as fault:
         # Unexpected, a broken off task of an event loop for one. It may quote a value from the data: only its kind is named.
@@ -56,9 +55,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             import traceback
 
             where = traceback.extract_tb(fault.__traceback__)[-1]
-            typer.echo(f"at {where.filename}:{where.lineno} in {where.name}", err=True)
+            say(f"at {where.filename}:{where.lineno} in {where.name}")
         known = machine_fault(fault) or _unexpected(fault)
-        typer.echo(f"ldptree: {known}", err=True)
+        say(f"ldptree: {known}")
         code = known.exit_code
         _let_go(fault)
     if arguments is None:
@@ -71,7 +70,7 @@ def _unexpected(fault: BaseException) -> LdptreeError:
 
 
 def _let_go(fault: BaseException | None) -> None:
-    """Let go of what the calls that failed held: an open DuckDB that outlives them fills the terminal with its own words."""
+    """Release what the failed calls held, as an open DuckDB that outlives them prints to the terminal."""
     while fault is not None:
         fault.__traceback__ = None
         fault = fault.__cause__ or fault.__context__

@@ -1,4 +1,4 @@
-"""`ldptree plan`: what a collection would bring, before anybody is asked. The statistics are in `ldptree.planning`.
+"""Forecast a collection before anybody is asked (`ldptree plan`). The statistics are in `ldptree.planning`.
 
 The public rows come through the same steps as a run's, without the checks of private rows; no question is published, nobody
 answers and nothing is charged.
@@ -14,10 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
 from rich.table import Table
 
-from flows.command.streams import print_json
+from flows.command.streams import make_console, print_json
 from flows.command.terminal import StepList
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
@@ -41,7 +40,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was typed. Raises ConfigError where it cannot be.
+    """The options that were typed. Raises ConfigError where they are none.
 
     holders, epsilon       lists of numbers, with commas between them; None: not said.
     accuracy, mse, detect  what is wanted.
@@ -54,7 +53,7 @@ class Options:
     detect: float | None = None
 
     def __post_init__(self) -> None:
-        if sum(one is not None for one in (self.accuracy, self.mse, self.detect)) > 1:
+        if sum(goal is not None for goal in (self.accuracy, self.mse, self.detect)) > 1:
             raise ConfigError("--accuracy, --mse, --detect: ask for one of them at a time")
         if self.accuracy is not None and not 0.0 < self.accuracy < 1.0:
             raise ConfigError(
@@ -68,7 +67,7 @@ class Options:
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """How many people; None where that was not said."""
+        """Numbers of people; None where that was not said."""
         return None if self.holders is None else _numbers("--holders", self.holders, int, _check_holders)
 
     @property
@@ -123,7 +122,7 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
             by_coins=config.dataset.rule.kind == "random",
         ),
         run.asking,
-        config.model.reading,
+        config.model.settings.reading,
         Wanted(
             holders=sizes,
             epsilons=options.epsilons or tuple(sorted({*EPSILONS, config.privacy.epsilon})),
@@ -153,9 +152,9 @@ def _check_for_label(options: Options, config: RunConfig) -> None:
 def _numbers(
     name: str, text: str, read: Callable[[str], Number], check: Callable[[Number], None]
 ) -> tuple[Number, ...]:
-    found = []
+    numbers = []
     if read is int and (
-        thousands := re.search(r"[1-9]\d{0,2}(,\d{3})*,0\d\d(,\d{3})*", text.replace(" ", ""))
+        thousands := re.search(r"[1-9]\d{0,2}(,\d{3}){0,4},0\d\d(,\d{3}){0,4}", text.replace(" ", ""))
     ):
         whole = thousands[0]
         raise ConfigError(
@@ -173,8 +172,8 @@ def _numbers(
             check(value)
         except (ConfigError, ValueError) as fault:
             raise ConfigError(f"{name} {text}: {fault}") from None
-        found.append(value)
-    return tuple(sorted(dict.fromkeys(found)))
+        numbers.append(value)
+    return tuple(sorted(dict.fromkeys(numbers)))
 
 
 def _word(read: object) -> str:
@@ -191,20 +190,20 @@ def _check_epsilon(value: float) -> None:
 
 
 def _print(plan: CollectionPlan, out: Path | None) -> None:
-    words, console = say_plan(plan), Console(highlight=False)
-    console.print(words.verdict, style="bold", markup=False, soft_wrap=True)
+    words, console = say_plan(plan), make_console()
+    console.print(words.verdict, style="bold", soft_wrap=True)
     for sentence in (*words.lead, *words.needs):
-        console.print(sentence, markup=False, soft_wrap=True)
+        console.print(sentence, soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     for head in words.grid.heads:
         table.add_column(head, justify="right", no_wrap=True)
     for row in words.grid.rows:
         table.add_row(*row)
     # No figure is cut off in a narrow terminal; its lines are broken there instead.
-    wide = Console(highlight=False, width=MOST_WIDE)
+    wide = make_console(width=MOST_WIDE)
     wide.width = max(console.width, wide.measure(table).maximum)
     wide.print(table)
     for sentence in words.assumes[1:]:
-        console.print(sentence, style="dim", markup=False, soft_wrap=True)
+        console.print(sentence, style="dim", soft_wrap=True)
     if out is not None:
-        console.print(f"Page: {out}", markup=False, soft_wrap=True)
+        console.print(f"Page: {out}", soft_wrap=True)

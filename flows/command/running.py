@@ -1,4 +1,4 @@
-"""One run from the command line: a server, the flow, what a person sees of it, and its end. The flow itself is in
+"""Run the flow once from the command line, with a server, the display and an orderly end. The flow itself is in
 `train_flow`.
 """
 
@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from flows.command.interrupt import end_at_once, ended_politely, handle_again
-from flows.command.streams import print_json
+from flows.command.streams import make_console, print_json
 from flows.command.terminal import StepList, steps_of
 from flows.run_plan.warmup import warm_up
 from flows.server.process import Server
-from flows.server.watch import watched
 from schemas.config import RunConfig
 from schemas.named_files import shown_path
 from storage.store import Store
@@ -39,6 +37,8 @@ LAST_WORDS_SECONDS = 5.0
 
 def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, command: str) -> None:
     """Run the flow in this process and print what came of it. Raises LdptreeError."""
+    from flows.budget import say_who_rows_are
+
     store = Store(work)
     store.check_rights()
     if debug:
@@ -46,7 +46,9 @@ def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, comma
     before = end_at_once()
     title = f"{config.name} at epsilon {config.privacy.epsilon:g}, in {shown_path(work)}"
     try:
-        with StepList(title, steps_of(config), quiet=as_json) as shown:
+        with StepList(title, steps_of(config), quiet=as_json or debug) as shown:
+            for sentence in say_who_rows_are(store, config):
+                shown.say(sentence)
             server = Server(store.root, again=command)
             if server.temporary:
                 shown.say("starting this run's server; the first in a work folder takes longest")
@@ -74,15 +76,15 @@ def _run(config: RunConfig, store: Store, server: Server, *, debug: bool, comman
     from flows.train_flow import train
 
     server.wait()
-    # On a work folder's own server heartbeats are looked for of deployments only. The end of a flow waits a second for them.
-    quiet = {} if server.is_named else {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
-    with ended_politely(), watched(server), temporary_settings(quiet):
+    # A temporary server looks for no heartbeats. The end of a flow waits a second for them.
+    quiet = {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None} if server.temporary else {}
+    with ended_politely(), server.convert_loss(), temporary_settings(quiet):
         summary: dict[str, Any] = train(config=config, work=store.work, command=command)
     return summary
 
 
 def _asked(summary: dict[str, Any]) -> str:
-    """Who was asked what, in a line or a few."""
+    """Say who was asked what, in a line or a few."""
     if "rounds" in summary:
         lines = [
             f"{r['n_asked']:,} holders, epsilon {r['epsilon']:.4g}: {r['about']}" for r in summary["rounds"]
@@ -107,9 +109,7 @@ def _left_out(columns: Mapping[str, str]) -> list[str]:
 
 
 def _send_last_words() -> None:
-    """Prefect sends its log and its events, task runs among them, in batches: the last ones need the server that is about to
-    stop. One that takes too long goes without.
-    """
+    """Send the last batches of Prefect's log and events before their server stops, unless that takes too long."""
     senders = (("prefect.events.worker", "EventsWorker"), ("prefect.logging.handlers", "APILogWorker"))
     workers = [getattr(sys.modules[module], name) for module, name in senders if module in sys.modules]
 
@@ -129,7 +129,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     from tasks.page.captions import name_scores
     from tasks.page.units import decimal, error_unit
 
-    console = Console(highlight=False)
+    console = make_console()
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
     table.add_column("held-back private rows" if summary["metrics"] else "no row was held back", style="bold")
     if summary["metrics"]:
@@ -138,7 +138,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
             table.add_column(title, justify="right")
         scores = name_scores(summary)
         errors = {
-            key: error_unit(found for one in scores.values() if (found := one.get(key)) is not None)
+            key: error_unit(figure for score in scores.values() if (figure := score.get(key)) is not None)
             for key, _, digits in shown
             if digits is None
         }
@@ -174,7 +174,9 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     lines += _left_out(summary["columns_left_out"])
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:
-        lines.append("Prefect was started for this run alone; `ldptree ui` keeps one up and saves that wait.")
+        lines.append(
+            "Prefect was started for this run alone; `ldptree ui` keeps one up, and says how runs use it and save that wait."
+        )
     for line in (*lines, f"{summary['finding']} {say_estimator(summary)}"):
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     sys.stdout.flush()

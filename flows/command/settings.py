@@ -1,4 +1,4 @@
-"""Commands that take `--set KEY=VALUE`: a key of the configuration that was typed as an option, or bare, is told as that."""
+"""Commands that take `--set KEY=VALUE` and explain it to those who type a key as an option or alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard streams as a shell may hand them over: closed, full, or for ASCII alone. What is said is decided elsewhere."""
+"""Make standard streams usable that the shell left closed, full or limited to ASCII. Messages are written elsewhere."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import io
 import json
 import os
 import sys
-from typing import Any, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ldptree.errors import LdptreeError
+from ldptree.plain_text import VISIBLE, make_visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _lost: list[OSError] = []
 """Why standard output did not take all that was printed."""
 
 
 class _Bytes(io.FileIO):
-    """A standard stream that stops nothing: what it does not take is lost, and why is remembered."""
+    """A standard stream whose failure stops nothing. It drops what cannot be written, and remembers why."""
 
     def __init__(self, number: int, lost: list[OSError]) -> None:
         super().__init__(number, "w", closefd=False)
@@ -33,9 +38,38 @@ class _Bytes(io.FileIO):
         return len(data)
 
 
+class _Text(io.TextIOWrapper):
+    """A standard stream of harmless text, which writes characters out that a terminal would obey."""
+
+    def write(self, text: str) -> int:
+        """Write the text, visible."""
+        super().write(make_visible(text))
+        return len(text)
+
+    @property
+    def rich_proxied_file(self) -> _Styled:
+        """Return the stream for rich's styled text from our consoles, typer's and Prefect's."""
+        from rich import control
+
+        # Rich strips this table's characters from all text before it styles it; it looks for its stream before its first text.
+        control._CONTROL_STRIP_TRANSLATE.update(VISIBLE)  # type: ignore[arg-type]
+        return _Styled(self)
+
+
+class _Styled:
+    """The same stream for text with styles."""
+
+    def __init__(self, stream: _Text) -> None:
+        self._stream = stream
+        self.write = partial(io.TextIOWrapper.write, stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def prepare_streams() -> None:
-    """Make all three streams usable. What is closed is taken by a null device: else the next file that is opened gets its
-    number, and what is printed goes into that file. To standard output that device is opened so that a write fails, as it did.
+    """Make all three streams usable. A closed one becomes a null device, so that no file opened later gets its number
+    and its output. For standard output, the device is opened so that writing still fails.
     """
     for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -48,9 +82,9 @@ def prepare_streams() -> None:
     sys.stderr = _text(_Bytes(2, []), sys.stderr, line_buffering=True)
 
 
-def _text(raw: _Bytes, before: TextIO | None, *, line_buffering: bool = False) -> io.TextIOWrapper:
+def _text(raw: _Bytes, before: TextIO | None, *, line_buffering: bool = False) -> _Text:
     encoding = before.encoding if before is not None else "utf-8"
-    return io.TextIOWrapper(
+    return _Text(
         io.BufferedWriter(raw),
         encoding=encoding,
         errors="backslashreplace",
@@ -59,13 +93,25 @@ def _text(raw: _Bytes, before: TextIO | None, *, line_buffering: bool = False) -
 
 
 def output_fault() -> LdptreeError | None:
-    """What to say where standard output took not all that was printed; None where it did, or its reader went away."""
+    """Return what to say where standard output took not all that was printed; None where it did, or its reader went away."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
     if not _lost:
         return None
     reason = os.strerror(_lost[0].errno or 0)
     return LdptreeError(f"standard output cannot be written ({reason}): not all was printed.")
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Write a line to standard error."""
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
+def make_console(*, stderr: bool = False, **settings: Any) -> Console:
+    """Return a console that prints text as it is, without markup, emoji or coloured numbers."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, **settings)
 
 
 def print_json(value: Any) -> None:
@@ -75,17 +121,18 @@ def print_json(value: Any) -> None:
 
 
 def print_file(text: str) -> None:
-    """What is a file's content rather than words for a person: where standard output cannot encode it, as UTF-8."""
-    if _is_encodable(text):
+    """Write a file's content to standard output, exactly, and where that cannot encode it as UTF-8; to a terminal as words."""
+    if sys.stdout.isatty():
         print(text)
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(f"{text}\n".encode())
+    encoding = sys.stdout.encoding if _is_encodable(text) else "utf-8"
+    sys.stdout.buffer.write(f"{text}\n".encode(encoding))
 
 
 def _is_encodable(text: str) -> bool:
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
         return False
     return True

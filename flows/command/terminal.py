@@ -1,6 +1,4 @@
-"""What a person sees while a run goes on: a live list of steps with progress bars, on standard error. Results and files
-are not shown here.
-"""
+"""Show a run in the terminal as a live list of steps with bars, on standard error, without results and files."""
 
 from __future__ import annotations
 
@@ -8,43 +6,41 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from flows.command.ending import done_at_the_end
+from flows.command.streams import make_console
 from schemas.config import RunConfig
 from tasks.progress import Event, StepTime, Timeline, listen
 
 STEPS = (
     "source",
+    "types",
+    "read",
     "ingest",
+    "count",
     "validate",
     "split",
+    "cut",
     "scale",
     "show",
     "partition",
     "perturb",
+    "add",
     "aggregate",
     "prune",
     "evaluate",
     "report",
 )
-"""All steps in their order, by name: the list is shown before the steps themselves are imported."""
-PARTS = {
-    "ingest": ("types", "read"),
-    "validate": ("count",),
-    "split": ("roles", "cut"),
-    "aggregate": ("add",),
-    "evaluate": ("known",),
-}
-"""Of a step the steps that make parts of it, where a run has them: they are listed before it, once they begin."""
+"""Names of all steps in their order, so that the list can be shown before any step is imported."""
 OF_ROUNDS = ("partition", "perturb", "add", "aggregate")
 """What a run does once a round."""
 
@@ -54,18 +50,19 @@ def steps_of(config: RunConfig) -> list[str]:
     absent = {
         "source": bool(config.dataset.path),
         "show": not config.model.in_rounds,
+        "add": config.model.in_rounds,
         "evaluate": not config.evaluate,
     }
     return [name for name in STEPS if not absent.get(name)]
 
 
 def shards_in_words(n: int) -> str:
-    """How many, in words."""
+    """Say how many shards there are."""
     return f"{n} shard" if n == 1 else f"{n} shards"
 
 
 def seconds_in_words(seconds: float) -> str:
-    """As a table has it: "under 1 s", "12 s", "3 min"."""
+    """Format a duration for a table, such as "under 1 s", "12 s" or "3 min"."""
     if seconds < 1:
         return "under 1 s"
     if seconds < 90:
@@ -85,17 +82,22 @@ class StepList:
         """
         self._timeline = Timeline()
         self._title, self._names, self._tried = title, names, dict(tried or {})
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._console = make_console(stderr=True, quiet=quiet)
         self._fractions: dict[str, float] = {}
         self._lock = threading.Lock()
         self._ends = contextlib.ExitStack()
+        # It would read styles and links from what others print, so it is not to redirect that.
         self._live = Live(
-            get_renderable=self._render, console=self._console, refresh_per_second=8, transient=False
+            get_renderable=self._render,
+            console=self._console,
+            refresh_per_second=8,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def __enter__(self) -> Self:
         """Begin to show."""
-        self._console.print(self._title, markup=False, soft_wrap=True)
+        self._console.print(self._title, soft_wrap=True)
         self._stop = listen(self._hear)
         if self._console.is_terminal:
             self._live.start()
@@ -114,7 +116,7 @@ class StepList:
 
     def say(self, line: str) -> None:
         """A line above the list."""
-        self._console.print(line, style="dim", markup=False, soft_wrap=True)
+        self._console.print(line, style="dim", soft_wrap=True)
 
     def _hear(self, step: str, event: Event, fraction: float) -> None:
         self._timeline.hear(step, event, fraction)
@@ -140,7 +142,7 @@ class StepList:
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2))
-        for name in self._listed():
+        for name in self._names:
             entry = self._timeline.step(name)
             label = name if entry is None else _label(entry)
             if entry is None:
@@ -162,20 +164,15 @@ class StepList:
                 table.add_row(Text("▸", "bold"), Text(label, "bold"), f"{running:.1f} s", bar, how_far)
         return table
 
-    def _listed(self) -> Iterator[str]:
-        for name in self._names:
-            yield from (part for part in PARTS.get(name, ()) if self._timeline.step(part))
-            yield name
-
 
 def _label(entry: StepTime) -> str:
-    """What a step is called, as in the log of its run: of a later round with its number."""
+    """Return the label of a step as in the log of its run, with a number from the second round on."""
     is_again = entry.name in OF_ROUNDS and len(entry.spans) > 1
     return f"{entry.name} {len(entry.spans)}" if is_again else entry.name
 
 
 def describe_progress(entry: StepTime, running: float, things: str) -> str:
-    """How much of a mapped step is done, and how long the rest takes: "132 of 600 cells, about 4 min left"."""
+    """Describe the progress and time left of a mapped step, such as "132 of 600 cells, about 4 min left"."""
     if not entry.shards or entry.shards == 1:
         return ""
     failed = f" ({entry.failed:,} failed)" if entry.failed else ""

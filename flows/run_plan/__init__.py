@@ -1,1 +1,1 @@
-"""A run that is only planned: its steps, their size, the time they take, and what would be spent."""
+"""A planned run, with its steps, their size, their times, and the epsilon it would spend."""

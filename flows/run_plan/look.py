@@ -1,10 +1,10 @@
-"""The steps of a run, looked for: which stand, which would be computed and why, which stand if those above leave what they did,
-and where the run would be refused. Runs nothing and writes nothing.
+"""Look for the steps of a run without running or writing anything. Tells which stand, which must be computed and why,
+which stand if those above leave the same, and where the run would be refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from flows.execute import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
 from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
-from schemas.manifest import ZONES, Manifest, Record
+from schemas.manifest import ZONES, Record
 from storage.holders.secret import has_secret, refuse_new_secret
 from storage.objects.addresses import bucket_address
 from storage.objects.folder import check_work_folder
@@ -32,7 +32,7 @@ NO_ROOM = "; the ledger would refuse a question that was not asked before"
 
 @dataclass
 class Look:
-    """Steps that are looked for: what is known of each, in the order of the run. Writes nothing.
+    """A search for steps, with what is known of each in the order of the run. Writes nothing.
 
     numbers  whether a round's lines say which it is.
     above    the first step that is to be computed, or refused: all below depend on it.
@@ -68,15 +68,17 @@ class Look:
             self._look_at_checks(self.store, record)
         return record
 
-    def shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
+    def shards(self, task: StepTask, inputs: Shards, round_number: int = 0) -> Any:
         """The records of a step of all shards if all stand. Where the ledger would refuse it the run would stop here."""
+        if task.step.name != "perturb":
+            return self._shards(task, inputs, round_number)
         try:
-            found = self._shards(task, inputs, round_number)
+            records = self._shards(task, inputs, round_number)
         finally:
             fault, self.no_room = self.no_room, None
         if fault is not None:
             self._refuse_or_warn(self.lines[-1], *fault)
-        return found
+        return records
 
     def _shards(self, task: StepTask, inputs: Shards, round_number: int) -> Any:
         name = task.step.name
@@ -88,21 +90,19 @@ class Look:
             return self._missing(name, "", round_number)
         step, store = task.step, self.store
         places = [step.place(store, arguments | shard) for shard in shards]
-        if arguments["noise_seed"] is None:
+        if name == "perturb" and arguments["noise_seed"] is None:
             for place in places:
                 check_not_lost(store, place)
-        found = [store.find(place) for place in places]
-        missing = sum(record is None for record in found)
+        records = [store.find(place) for place in places]
+        missing = [number for number, record in enumerate(records) if record is None]
         if missing:
-            have = "has" if missing == 1 else "have"
-            why = f"{missing} of {shards_in_words(len(shards))} {have} not reported"
+            have = "has" if len(missing) == 1 else "have"
+            why = f"{len(missing)} of {shards_in_words(len(shards))} {have} not reported"
+            if name != "perturb":
+                why = self._why(step, arguments | shards[missing[0]])
             return self._missing(name, why, round_number)
         self._say(name, "cached", shards_in_words(len(shards)), round_number)
-        return found
-
-    def makes_in_parts(self, task: StepTask, call: Call, files: Sequence[Manifest]) -> bool:
-        """No: nothing is made."""
-        return False
+        return records
 
     def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
@@ -111,7 +111,7 @@ class Look:
         """Nothing."""
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
-        """What would be spent. Where the ledger would refuse it, the shards' line says so."""
+        """Return what would be spent. Where the ledger would refuse it, the shards' line says so."""
         spent_before, self.spent = self.spent, None
         if self.store is None:
             return Pending()
@@ -126,14 +126,14 @@ class Look:
             self.spent = spent_before
             return Pending()
         except BudgetError as fault:
-            self.no_room = (fault, asked.may_stand())
+            self.no_room = (fault, asked.may_already_be_charged())
             return Pending()
         return spent if is_known else Pending()
 
     def _look_at_checks(self, store: Store, checked: Record) -> None:
-        """Where an expectation fails the run would stop."""
+        """Refuse the line where an expectation fails, as the run would stop there."""
         try:
-            check_passed(failures(store, checked["checks"]))
+            check_passed(failures(store, checked["checks"]), faults=store.zone("holders") / "faults")
         except DataError as fault:
             self._refuse(self.lines[-1], fault)
 
@@ -143,9 +143,9 @@ class Look:
         self.above = self.above or line["name"]
         self.refused = self.refused or fault
 
-    def _refuse_or_warn(self, line: dict[str, str], fault: BudgetError, may_stand: bool) -> None:
-        """The ledger has no room for a question that is not known yet: refused, unless it may have been asked before."""
-        if may_stand:
+    def _refuse_or_warn(self, line: dict[str, str], fault: BudgetError, may_already_be_charged: bool) -> None:
+        """Refuse an unknown question for which the ledger has no room, or warn if it may be charged already."""
+        if may_already_be_charged:
             line["why"] += NO_ROOM
         else:
             self._refuse(line, fault)
@@ -154,11 +154,15 @@ class Look:
         return "" if record.facts.get("is_left", True) else "nothing is left to ask"
 
     def _missing(self, name: str, why: str, round_number: int) -> Pending:
-        """Say that a step is to be computed, or may stand: `why` is empty where its inputs are not known."""
+        """Record that a step must be computed or may stand. `why` is empty if its inputs are not known."""
         if self.above and (self.store is None or not why):
-            may_stand = self.store is not None and any(r.step == name for _, r in self.store.records())
-            state = "depends" if may_stand else "compute"
-            why = f"cached if {self.above} gives what it gave before" if may_stand else f"after {self.above}"
+            may_be_cached = self.store is not None and any(r.step == name for _, r in self.store.records())
+            state = "depends" if may_be_cached else "compute"
+            why = (
+                f"cached if {self.above} gives what it gave before"
+                if may_be_cached
+                else f"after {self.above}"
+            )
             self._say(name, state, why, round_number)
         else:
             self._say(name, "compute", why, round_number)
@@ -206,9 +210,9 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
 
 
 def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
-    """What is known of a run's steps, and the run, walked as far as they stand. Raises LdptreeError."""
+    """Walk a run as far as its steps stand, and return what is known of them. Raises LdptreeError."""
     store = _used(work)
-    look = Look(store, config.model.in_rounds or config.model.may_ask_again)
+    look = Look(store, config.model.in_rounds or config.model.settings.may_ask_again)
     if store is None:
         nothing = Terms(config, config.dataset, None, None)
         run = Pipeline(store=cast("Store", None), config=config, execute=look, given=nothing)

@@ -1,4 +1,4 @@
-"""What a run that is only planned would spend, in a figure and a sentence."""
+"""The spending of a planned run, in a figure and a sentence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _may_be_refused(epsilon: float, spent: Spent | None) -> str:
 def spending_of(config: RunConfig, look: Look) -> tuple[float, str]:
     """The epsilon to spend, and a sentence that says so."""
     lines = look.lines
-    in_parts = config.model.is_correction and sum(line["name"] == "partition" for line in lines) > 1
+    in_parts = config.model.settings.CORRECTS and sum(line["name"] == "partition" for line in lines) > 1
     of_run = _spending_in_rounds if config.model.in_rounds or in_parts else _spending_by_question
     epsilon, sentence = of_run(config, lines)
     if epsilon and config.is_trial:

@@ -1,5 +1,5 @@
-"""What a run will need is imported while it waits for its server: only what the plan says will be computed. Saves time,
-changes nothing.
+"""Import what a run will need while it waits for its server, for steps that the plan says will be computed. Saves time
+and changes nothing.
 """
 
 from __future__ import annotations

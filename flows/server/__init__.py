@@ -1,1 +1,1 @@
-"""The Prefect server of a run or of a work folder: started, found again, watched, tidied; and steps as its tasks."""
+"""Prefect's server of a run or of a work folder, the pages beside it, steps as its tasks, and the log and artifacts of a run."""

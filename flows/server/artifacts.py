@@ -1,106 +1,89 @@
-"""What the Prefect UI shows beside a run's log, as artifacts: tables of its steps, its summary, its scores and its page. A thread
-of its own sends them, so that no step waits for the server, and none fails for a picture of it.
+"""Show a run in the Prefect UI beside its log: its page, its summary, its scores, or its failure. Each has one key, under which
+Prefect keeps the history of all runs. A run that finished is an event, too, which may start a deployment.
 """
 
 from __future__ import annotations
 
-import contextvars
-import os
-import queue
-import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
 
 from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.events import emit_event
 
-from flows.server.pages import PAGE, PAGE_TITLE
-from flows.server.standing import find_pages
+from flows.server.pages import PAGES
+from ldptree.plain_text import escape_markdown, put_on_one_line
 from tasks.page.captions import name_scores
 
+FINISHED = "ldptree.run.finished"
+NOT_IN_EVENT = ("columns_left_out", "peak_rss_mb", "row_format", "seconds", "steps")
+"""Of a summary, what is for one machine, or as long as a file has columns."""
 NOTHING = 1e-12
 """A score below is rounding."""
-LAST_SECONDS = 5.0
-"""What the artifacts that are left may take once the run is over."""
 
 
-class Artifacts:
-    """The artifacts of the current run, sent one after the other while the block runs."""
+def show_run(markdown: str, title: str, summary: Mapping[str, Any] | None) -> None:
+    """Show the run's summary; of one that did not stop its scores and its page too, and say in its log what it found."""
+    with _log_losses():
+        create_markdown_artifact(markdown, key="summary", description=title)
+        if summary is None:
+            return
+        if summary["metrics"]:
+            rows = [
+                {"model": escape_markdown(name)} | _round(metrics)
+                for name, metrics in name_scores(summary).items()
+            ]
+            create_table_artifact(
+                rows, key="scores", description="Scores on held-back private rows (simulation)"
+            )
+        show_page(summary["report"])
+        payload = {name: value for name, value in summary.items() if name not in NOT_IN_EVENT}
+        run = {
+            "prefect.resource.id": f"ldptree.run.{summary['run']}",
+            "prefect.resource.name": summary["run"],
+        }
+        emit_event(FINISHED, resource=run, payload=payload)
+    get_run_logger().info("%s %s", summary["finding"], summary["report"])
 
-    def __enter__(self) -> Self:
-        """Begin to send."""
-        self._waiting: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._n_lost = 0
-        context = contextvars.copy_context()  # it names the run, and holds its client
-        self._sender = threading.Thread(target=context.run, args=(self._send_all,), daemon=True)
-        self._sender.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Wait for the last ones, and tell the run's log of those that were lost."""
-        self._waiting.put(None)
-        self._sender.join(LAST_SECONDS)
-        if lost := self._n_lost + self._waiting.qsize():
-            get_run_logger().warning("artifacts that did not reach the Prefect server: %d", lost)
+def show_page(page: str) -> None:
+    """Show a link to the run's page, as `ldptree ui` serves it beside what shows the link, and where the page is."""
+    *_, run, name = PurePosixPath(page).parts
+    create_link_artifact(
+        f"{PAGES}runs/{quote(run)}/{name}",
+        key="page",
+        link_text="The run's page",
+        description=f"`ldptree ui` serves it from the work folder:\n\n    {put_on_one_line(page)}",
+    )
 
-    def send(self, create: Callable[[], object]) -> None:
-        """Have `create`, which asks the server to keep or change an artifact, called in its turn."""
-        self._waiting.put(create)
 
-    def _send_all(self) -> None:
-        while (create := self._waiting.get()) is not None:
-            try:
-                create()
-            except Exception:
-                self._n_lost += 1
+def show_failure(markdown: str, page: str | None) -> None:
+    """Show why a run stopped, and its page, if any."""
+    with _log_losses():
+        create_markdown_artifact(markdown, key="failure", description="Why the run stopped")
+        if page is not None:
+            show_page(page)
 
-    def table(self, rows: list[dict[str, Any]], key: str, description: str) -> None:
-        """Send a table."""
-        self.send(lambda: create_table_artifact(rows, key=key, description=description))
 
-    def markdown(self, text: str, key: str, description: str) -> None:
-        """Send a text."""
-        self.send(lambda: create_markdown_artifact(text, key=key, description=description))
-
-    def link(self, address: str, key: str, description: str) -> None:
-        """Send a link."""
-        self.send(
-            lambda: create_link_artifact(address, key=key, link_text=description, description=description)
+@contextmanager
+def _log_losses() -> Iterator[None]:
+    """Log what did not reach the server: no run fails for a picture of it."""
+    try:
+        yield
+    except Exception as fault:
+        get_run_logger().warning(
+            "not all artifacts of this run reached the Prefect server (%s)", type(fault).__name__
         )
 
 
-def show_run(artifacts: Artifacts, markdown: str, title: str, summary: Mapping[str, Any] | None) -> None:
-    """The run's summary; of one that did not stop its scores and its page too."""
-    artifacts.markdown(markdown, "run-summary", title)
-    if summary is None:
-        return
-    if summary["metrics"]:
-        rows = [{"model": name} | _rounded(metrics) for name, metrics in name_scores(summary).items()]
-        artifacts.table(rows, "scores", "Scores on held-back private rows (simulation)")
-    show_page(artifacts, Path(summary["report"]))
-
-
-def _rounded(metrics: Mapping[str, float | None]) -> dict[str, str]:
+def _round(metrics: Mapping[str, float | None]) -> dict[str, str]:
     """Metrics by their names in words, to four digits; "-" for one that a model has not."""
     return {
-        _in_words(name): "-" if value is None else format(0.0 if abs(value) < NOTHING else value, ".4g")
+        name.replace("_", " "): "-"
+        if value is None
+        else format(0.0 if abs(value) < NOTHING else value, ".4g")
         for name, value in metrics.items()
     }
-
-
-def _in_words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def show_page(artifacts: Artifacts, page: Path) -> None:
-    """A link to the run's page where `ldptree ui` serves it, else where it is, until `ldptree ui` makes that a link."""
-    pages = find_pages(Path(os.environ.get("PREFECT_HOME", page.parents[2] / "prefect")))
-    if pages is None:
-        where = f"`{page}`\n\n`ldptree ui` serves the pages of a work folder beside this."
-        artifacts.markdown(where, PAGE, PAGE_TITLE)
-    else:
-        artifacts.link(f"{pages}/runs/{page.parent.name}/{page.name}", PAGE, PAGE_TITLE)

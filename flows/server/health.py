@@ -1,72 +1,59 @@
-"""Whether a Prefect server answers, asked over HTTP; and that nobody between is asked in its place."""
+"""Ask over HTTP whether a Prefect server answers, say who can reach one, and have no proxy asked in its place."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-import time
 import urllib.request
 from urllib.parse import urlsplit
 
-ALWAYS_DIRECT = ("localhost", "127.0.0.1", "::1")
+OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 def answers(url: str, seconds: float) -> bool:
-    """Whether a server answers at `url` within that time."""
+    """Return whether a server answers at `url` within that time."""
     if not url.startswith(("http://", "https://")):
         return False
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({} if is_loopback(url) else None))
     try:
-        with opener.open(f"{url.rstrip('/')}/health", timeout=seconds) as answer:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=seconds) as answer:  # noqa: S310 - of HTTP, see above
             return bool(answer.status == 200)
     except (OSError, ValueError):
         return False
 
 
-def answers_at_last(url: str, seconds: float) -> bool:
-    """Whether a server that may be busy answers within that time, or two seconds after nobody listens there."""
-    began = time.monotonic()
-    while (left := seconds - (time.monotonic() - began)) > 0:
-        asked = time.monotonic()
-        if answers(url, seconds=left):
-            return True
-        is_refused = time.monotonic() - asked < 1.0
-        if is_refused and time.monotonic() - began > 2.0:
-            return False
-        time.sleep(0.2)
-    return False
-
-
 def is_loopback(url: str) -> bool:
-    """Whether an address is this machine's own."""
-    host = _host(url)
+    """Return whether an address is this machine's own."""
     try:
-        address = ipaddress.ip_address(host)
+        host = urlsplit(url).hostname or ""
     except ValueError:
+        return False
+    address = address_of(host)
+    if address is None:
         return host == "localhost" or host.endswith(".localhost")
     return address.is_loopback or address.is_unspecified
 
 
-def name_direct_hosts(url: str) -> None:
-    """No proxy of the environment is asked for this machine's own addresses, by Prefect and whoever else reads it."""
-    own = [*ALWAYS_DIRECT, *([_host(url)] if is_loopback(url) else [])]
-    stated = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    if stated.strip() == "*":
-        return
-    hosts = ",".join(dict.fromkeys([h.strip() for h in stated.split(",") if h.strip()] + own))
-    os.environ["NO_PROXY"] = os.environ["no_proxy"] = hosts
+def is_local(listen: str) -> bool:
+    """Return whether a server that listens on this name or address hears this machine alone."""
+    address = address_of(listen)
+    return listen == "localhost" if address is None else address.is_loopback
 
 
-def forget_proxies() -> None:
-    """What talks to this machine alone needs none, and of a kind that Prefect's client does not know it would not even begin."""
-    for name in [
-        name for name in os.environ if name.lower().endswith("_proxy") and name.lower() != "no_proxy"
-    ]:
-        del os.environ[name]
-
-
-def _host(url: str) -> str:
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return a host as an address, None where it is a name."""
     try:
-        return urlsplit(url).hostname or ""
+        return ipaddress.ip_address(host)
     except ValueError:
-        return ""
+        return None
+
+
+def ask_directly() -> None:
+    """Have Prefect's client and all others in this process ask no proxy for what this machine serves."""
+    stated = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    hosts = ",".join(dict.fromkeys([*filter(None, map(str.strip, stated.split(","))), *OF_THIS_MACHINE]))
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = hosts
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        if os.environ[name].startswith(
+            "socks"
+        ):  # Prefect's client has no means for it, and would not even begin
+            del os.environ[name]

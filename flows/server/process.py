@@ -1,35 +1,42 @@
-"""Which Prefect server a run talks to: the one PREFECT_API_URL names, else the one `ldptree ui` keeps up, else a
-temporary one of its own.
+"""Prefect's own server, behind our gate: for one run, or for `ldptree ui`. A run asks the server that PREFECT_API_URL names,
+else starts a temporary one.
 
-A temporary server is started before anything else is imported, so that it comes up while the run reads its configuration; it
-ends with the run, also with a killed one (it watches the pipe to its parent), and not before it. All of them keep their
-database in the work folder.
+Prefect's client would start that one too, once its flow begins and the whole server is imported in the run. It is started here
+before anything else is imported, so that it comes up meanwhile. It ends with the run, also with a killed one. Each work folder
+has its own database.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import errno
+import fcntl
 import os
-import runpy
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
 
 from flows.command.ending import done_at_the_end
-from flows.server import prefect_database, standing
-from flows.server.health import answers, answers_at_last, forget_proxies, is_loopback, name_direct_hosts
-from flows.server.pages import link_pages, pages_served
-from flows.server.standing import STARTUP_SECONDS, address_stated
+from flows.server.health import answers, ask_directly, is_local
 from ldptree.errors import ConfigError, LdptreeError
 
+STARTUP_SECONDS = 180
 NAMED_SECONDS = 10.0
 """How long a server that the user named may take to answer."""
+OWN_PAGES = {"PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true", "PREFECT_SERVER_UI_API_URL": "/api"}
+"""Settings of every server started here, whose pages call the host that served them, with a token of its own."""
+OF_ONE_RUN = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"}
+"""Settings by which Prefect knows a temporary server: no pages, and none of the services that watch over deployments."""
+DATABASES = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 
 
 def environment(work: Path) -> dict[str, str]:
@@ -38,288 +45,235 @@ def environment(work: Path) -> dict[str, str]:
         "PREFECT_HOME": str(work.absolute() / "prefect"),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(STARTUP_SECONDS),
         "PREFECT_LOGGING_LEVEL": "INFO",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "PREFECT_CLI_COLORS": "false",
         "GX_ANALYTICS_ENABLED": "false",
     }
+    if spec := find_spec("prefect"):
+        # Its own files: what a `logging.yml` names is imported and called, and who may write below the work folder may write one.
+        own = Path(str(spec.origin)).parent
+        defaults["PREFECT_LOGGING_SETTINGS_PATH"] = str(own / "logging" / "logging.yml")
+        if "PREFECT_HOME" not in os.environ:
+            defaults["PREFECT_PROFILES_PATH"] = str(own / "settings" / "profiles.toml")
+    if not any(os.environ.get(name) for name in DATABASES):
+        # Of a database that the user named others may have runs, too.
+        defaults["PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED"] = "true"
+    if password := os.environ.get("PREFECT_SERVER_API_AUTH_STRING"):
+        defaults["PREFECT_API_AUTH_STRING"] = password
     return {key: os.environ.get(key, value) for key, value in defaults.items()}
 
 
-class Server:
-    """The server of one run. `temporary` is whether this run had to start it, `is_named` whether the user named it."""
+class Process:
+    """The process of a server; it watches the pipe to this process, and ends when that is closed."""
 
-    def __init__(self, work: Path, *, start: bool = True, again: str = "the same command") -> None:
-        """Find a server, or begin to start one; does not wait for it.
-
-        Raises LdptreeError where the folder's standing server hangs; `again` is the command that goes on from there.
+    def __init__(
+        self, taken: socket.socket, listen: str, log: str, settings: dict[str, str], work: str = ""
+    ) -> None:
+        """Begin to start a server at a port that is taken. `log`: the file's name in Prefect's folder; `work`: whose pages it
+        serves.
         """
+        home = Path(os.environ["PREFECT_HOME"])
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._log, self._taken = home / log, taken
+        # Two that make one database at once would trip over each other's migrations.
+        self._lock = (home / "starting.lock").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.address = address_of_port(listen, taken.getsockname()[1])
+        own = {"PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.address, "PREFECT__SERVER_FINAL": "1"}
+        with self._log.open("wb") as written:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [sys.executable, "-m", "flows.server.process", str(taken.fileno()), listen, work],
+                stdin=subprocess.PIPE,
+                stdout=written,
+                stderr=written,
+                pass_fds=[taken.fileno()],
+                env=own | os.environ | OWN_PAGES | settings,
+                start_new_session=True,  # a signal to a group of processes is the run's, which has still something to tell
+            )
+
+    def wait(self, again: str) -> None:
+        """Wait until the server answers. Raises LdptreeError where it does not; `again` is the command that goes on then."""
+        end = time.monotonic() + STARTUP_SECONDS
+        while not answers(f"{self.address}/api", seconds=1):
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise LdptreeError(self._refusal(again))
+            time.sleep(0.05)
+        self._release()
+
+    def _refusal(self, again: str) -> str:
+        named = next((f"that {name} names" for name in DATABASES if os.environ.get(name)), None)
+        return (
+            f"Prefect's server did not start (see {self._log}). If its database {named or self._log.with_name('prefect.db')} is "
+            "damaged, or of another version of Prefect, move it away (artifacts, models and reports are not in it), then go on "
+            f"with: {again}"
+        )
+
+    def wait_for_end(self) -> int:
+        """Wait until the server ends, and return its exit code."""
+        return self._process.wait()
+
+    def end(self) -> None:
+        """End the server, once it has written what it was told."""
+        self._release()
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        self.kill()
+        self._process.wait()
+
+    def kill(self) -> None:
+        """End the server at once."""
+        self._process.kill()
+
+    def _release(self) -> None:
+        self._lock.close()
+        self._taken.close()
+
+
+class Server:
+    """The server of one run. `temporary` is whether this run had to start it."""
+
+    def __init__(self, work: Path, *, again: str = "the same command") -> None:
+        """Take the server that is named, or begin to start one. `again`: the command that goes on where it is lost."""
         os.environ.update(environment(work))
-        self._home = Path(os.environ["PREFECT_HOME"])
+        ask_directly()
         self._again = again
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._lock: IO[str] | None = None
         self._ends = contextlib.ExitStack()
-        self.temporary = False
-        self.url = os.environ.get("PREFECT_API_URL")
-        self.is_named = bool(self.url)
-        if not self.is_named:
-            self.url = standing.find(self._home, again)
-        if self.url is None and start:
-            self.temporary = True
-            self.url = self._begin()
-        if self.url is not None:
-            os.environ["PREFECT_API_URL"] = self.url
-            name_direct_hosts(self.url)
-            if is_loopback(self.url):
-                forget_proxies()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process that this run started is over."""
-        return self._process is not None and self._process.poll() is not None
-
-    def loss(self, how: str) -> str:
-        """The message of a run whose server is lost."""
-        log = f" (see {self._home / 'server.log'})" if self.temporary else f" ({self.url})"
-        return f"the Prefect server of this run {how}{log}. Finished steps stand. Go on with: {self._again}"
+        self._process: Process | None = None
+        self.url = os.environ.get("PREFECT_API_URL", "")
+        self.temporary = not self.url
+        if self.temporary:
+            self._process = Process(take_port("127.0.0.1", 0), "127.0.0.1", "server.log", OF_ONE_RUN)
+            self._ends.enter_context(done_at_the_end(self._process.kill))
+            self.url = f"{self._process.address}/api"
+            os.environ.setdefault(
+                "PREFECT_CLIENT_MAX_RETRIES", "3"
+            )  # a server that has ended does not come back
+        os.environ["PREFECT_API_URL"] = self.url
 
     def wait(self) -> None:
         """Wait until the server answers. Raises LdptreeError where it does not, ConfigError where the user's own does not."""
-        assert self.url is not None
+        if self._process is None:
+            check_named(self.url)
+        else:
+            self._process.wait(self._again)
+
+    @contextlib.contextmanager
+    def convert_loss(self) -> Iterator[None]:
+        """Raise LdptreeError in place of what Prefect makes of a server that is lost in here."""
         try:
-            if self.temporary:
-                self._wait_for_own()
-            elif not answers_at_last(self.url, seconds=NAMED_SECONDS):
-                raise ConfigError(
-                    f"PREFECT_API_URL is {self.url}, but no Prefect server answers there. Start it, or unset the variable."
-                )
-        finally:
-            self._release()
-
-    def _wait_for_own(self) -> None:
-        assert self.url is not None
-        end = time.monotonic() + STARTUP_SECONDS
-        while time.monotonic() < end:
-            if answers(self.url, seconds=1):
-                return
-            if self.has_ended and not self._begins_anew():
-                break
-            time.sleep(0.05)
-        raise LdptreeError(
-            f"the temporary Prefect server did not start (see {self._home / 'server.log'}). "
-            "Start one with `ldptree ui` and run again."
-        )
-
-    def _begins_anew(self) -> bool:
-        """Whether a server that ended because of its database is started once more, without it."""
-        assert self._process is not None
-        if not _set_aside(self._home, self._process.returncode):
-            return False
-        self._start()
-        return True
+            yield
+        except LdptreeError:
+            raise
+        except Exception:
+            if answers(self.url, seconds=NAMED_SECONDS):
+                raise
+            raise LdptreeError(
+                f"the Prefect server of this run ({self.url}) does not answer any more. Finished steps stand. Go on with: "
+                f"{self._again}"
+            ) from None
 
     def stop(self) -> None:
         """End the server, if this run started it."""
-        self._release()
         if self._process is not None:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=5)
-            if self._process.poll() is None:
-                self._process.kill()
-                self._process.wait()
+            self._process.end()
             self._process = None
         self._ends.close()
 
-    def _begin(self) -> str:
-        self._home.mkdir(parents=True, exist_ok=True)
-        self._lock = prefect_database.lock_start(self._home)
-        # The port is taken here and handed over: between a look for a free one and its use it could become another's.
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))
-        self._start()
-        self._ends.enter_context(done_at_the_end(self._kill))
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/api"
 
-    def _start(self) -> None:
-        assert self._socket is not None
-        with (self._home / "server.log").open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-m", "flows.server.process", str(self._socket.fileno())],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=[self._socket.fileno()],
-                env=os.environ
-                | {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"},
-            )
-
-    def _kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-
-    def _release(self) -> None:
-        for held in (self._lock, self._socket):
-            if held is not None:
-                held.close()
-        self._lock = self._socket = None
-
-
-def start_ui(work: Path, port: int, on_ready: Callable[[str], object]) -> int:
-    """Run a server with its UI in the foreground until it is interrupted, and serve the folder's pages beside it; `on_ready` is
-    called with the pages' address once the server answers.
-
-    Raises ConfigError where the port is taken, or a server of this work folder is up, LdptreeError where it does not start.
-    """
-    _refuse_taken(port)
-    os.environ.update(environment(work))
-    home = Path(os.environ["PREFECT_HOME"])
-    url = f"http://127.0.0.1:{port}/api"
-    name_direct_hosts(url)
-    stops: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Noted, not raised: what is raised in the middle of a line that is printed prints it twice.
-        signal.signal(number, lambda number, _: stops.append(number))
-    with pages_served(work.absolute(), port + 1) as pages, address_stated(home, url, pages) as is_up:
-        lock = prefect_database.lock_start(home)
-        process = _begin_ui(home, url, port)
-        try:
-            with lock:
-                while not stops and not answers(url, seconds=1):
-                    if process.poll() is not None:
-                        if not _set_aside(home, process.returncode):
-                            raise LdptreeError(f"the Prefect server did not start (see {home / 'ui.log'}).")
-                        process = _begin_ui(home, url, port)
-                    time.sleep(0.2)
-            if not stops:
-                is_up()
-                threading.Thread(target=_link_pages, args=(work.absolute(), url, pages), daemon=True).start()
-                on_ready(pages)
-            while not stops and process.poll() is None:
-                time.sleep(0.2)
-            return 0 if stops else process.returncode
-        finally:
-            _end(process)
-
-
-def _link_pages(work: Path, url: str, pages: str) -> None:
-    """Have the runs so far lead to their pages; a server that does not take it is shown as it is."""
-    import httpx
-
-    with contextlib.suppress(httpx.HTTPError, ValueError):
-        link_pages(work, url, pages)
-
-
-def _begin_ui(home: Path, url: str, port: int) -> subprocess.Popen[bytes]:
-    with (home / "ui.log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "flows.server.process", "--ui", str(port)],
-            env={"PREFECT_UI_URL": url.removesuffix("/api")}
-            | os.environ
-            | {"PREFECT_SERVER_UI_API_URL": url},
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
+def check_named(url: str) -> None:
+    """Raise ConfigError where no server answers at PREFECT_API_URL, or it wants another password."""
+    if not answers(url, seconds=NAMED_SECONDS):
+        raise ConfigError(
+            f"PREFECT_API_URL is {url}, but no Prefect server answers there. Start it, or unset the variable."
         )
+    if os.environ.get("PREFECT_API_KEY"):  # of Prefect's cloud, which has other names for all this
+        return
+    password = os.environ.get("PREFECT_API_AUTH_STRING", "")
+    request = urllib.request.Request(f"{url.rstrip('/')}/admin/version")  # noqa: S310 - it answered before
+    request.add_header("Authorization", f"Basic {base64.b64encode(password.encode()).decode()}")
+    try:
+        urllib.request.urlopen(request, timeout=NAMED_SECONDS).close()  # noqa: S310 - the same
+    except urllib.error.HTTPError as refused:
+        if refused.code == 401:
+            raise ConfigError(
+                f"the Prefect server {url} asks for a password. Set PREFECT_API_AUTH_STRING to what its "
+                "PREFECT_SERVER_API_AUTH_STRING is."
+            ) from None
+    except OSError:  # told by Prefect's client, with what it asks next
+        return
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=10)
-    process.kill()
-    process.wait()
+def start_ui(work: Path, port: int, listen: str, on_ready: Callable[[str], object]) -> int:
+    """Run a server with its UI and the folder's pages in the foreground until it is interrupted; `on_ready` is called with its
+    address once it answers.
+
+    Raises ConfigError where the port is taken, or other machines would be answered without a password; LdptreeError where it does
+    not start.
+    """
+    user, _, password = os.environ.get("PREFECT_SERVER_API_AUTH_STRING", "").partition(":")
+    if not is_local(listen) and not (user.strip() and password.strip()):
+        raise ConfigError(
+            f"--listen {listen}: other machines could read and start runs there. Set PREFECT_SERVER_API_AUTH_STRING to a "
+            "user:password of your own first, and PREFECT_API_AUTH_STRING to the same where runs and workers are started."
+        )
+    taken = take_port(listen, port)
+    os.environ.update(environment(work))
+    ask_directly()
+    address = address_of_port(listen, port)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))  # and the server with it
+    ui_url = {"PREFECT_UI_URL": os.environ.get("PREFECT_UI_URL", address)}
+    process = Process(taken, listen, "ui.log", ui_url, str(work.absolute()))
+    process.wait(f"ldptree ui --work {work}")
+    on_ready(address)
+    return process.wait_for_end()
 
 
-def _refuse_taken(port: int) -> None:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as fault:
-            reason = "is not allowed" if isinstance(fault, PermissionError) else "is taken"
-            raise ConfigError(f"port {port} {reason}. Name another one with --port.") from None
+def address_of_port(listen: str, port: int) -> str:
+    """Return the address at which this machine finds a server that listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen, listen)  # noqa: S104 - where it is named, not bound
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _set_aside(home: Path, code: int) -> bool:
-    """Whether a server ended with `code` because its database is damaged, which then has another name now."""
-    database = prefect_database.of(home)
-    if code != prefect_database.DAMAGED_EXIT or database is None or not database.exists():
-        return False
-    aside = prefect_database.set_aside(database)
-    print(
-        f"ldptree: Prefect's database {database} was damaged: it is kept as {aside.name}, and a new one is begun. "
-        "Artifacts, models and reports are not in it.",
-        file=sys.stderr,
-        flush=True,
-    )
-    return True
+def take_port(listen: str, port: int) -> socket.socket:
+    """Take a port, to be handed over: between a look for a free one and its use it could become another's. Raises ConfigError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(listen, port, type=socket.SOCK_STREAM)[0]
+        taken = socket.socket(family, kind, protocol)
+    except OSError as fault:
+        raise ConfigError(f"--listen {listen}: no address of this machine ({fault.strerror}).") from None
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(address)
+    except OSError as fault:
+        taken.close()
+        if fault.errno == errno.EADDRNOTAVAIL:
+            raise ConfigError(f"--listen {listen}: no address of this machine.") from None
+        reason = "is not allowed" if isinstance(fault, PermissionError) else "is taken"
+        raise ConfigError(f"port {port} {reason}. Name another one with --port.") from None
+    return taken
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent does, even one that was killed: nothing else ever closes the pipe between them."""
-
-    def watch() -> None:
-        sys.stdin.buffer.read()
-        os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()
+    sys.stdin.buffer.read()  # nothing is sent: the pipe is closed when the parent ends, even a killed one
+    os._exit(0)
 
 
-def _outlive_signals() -> None:
-    """Ctrl-C and a termination of a whole group of processes strike a run and its server alike, and the run, which this one
-    ends with, still has something to tell it.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _prepare_database() -> None:
-    """End where Prefect's database is damaged, before a server that begins on it does so in its own words."""
-    home = Path(os.environ["PREFECT_HOME"])
-    database = prefect_database.of(home)
-    if database is None:
-        return
-    if prefect_database.is_damaged(database):
-        os._exit(prefect_database.DAMAGED_EXIT)
-    prefect_database.migrate()
-
-
-def _serve_ui(port: int) -> None:
-    _end_with_parent()
-    _prepare_database()
-    sys.argv = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    runpy.run_module("prefect", run_name="__main__")
-
-
-def _serve(descriptor: int) -> None:
-    _outlive_signals()
-    _end_with_parent()
-    _prepare_database()
+def _serve(descriptor: int, listen: str, work: str) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     import uvicorn
+    from prefect.server.api.server import create_app
 
-    class OfOneRun(uvicorn.Server):
-        """A server that leaves signals as they are handled."""
+    from flows.server.gate import Gate
 
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
-
-    config = uvicorn.Config(
-        "prefect.server.api.server:create_app", factory=True, log_level="error", lifespan="on"
-    )
-    server = OfOneRun(config)
+    app = Gate(create_app(), listen, Path(work) if work else None)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     server.run(sockets=[socket.socket(fileno=descriptor)])
     if not server.started:
         os._exit(1)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--ui":
-        _serve_ui(int(sys.argv[2]))
-    else:
-        _serve(int(sys.argv[1]))
+    _serve(int(sys.argv[1]), *sys.argv[2:])

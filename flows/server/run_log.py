@@ -1,12 +1,11 @@
-"""What Prefect's UI shows of a run while it goes on: a line of its log and a short table for each step. Of what a step leaves,
-only counts and settings that are public anyway are shown; nothing else of a record gets here.
+"""Write the log of a run: a line for each step with a fact of what it left, and why a run stopped. Only counts and settings that
+are public anyway are said of a step; nothing else of a record gets here.
 """
 
 from __future__ import annotations
 
 import logging
 import shlex
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,102 +13,93 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.runtime import deployment, flow_run
 
-from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
+from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY, say_who_rows_are
 from flows.naming import command_again
-from flows.server.artifacts import Artifacts
-from flows.server.automations import tell_pause
+from flows.server.artifacts import show_failure
 from ldptree.errors import LdptreeError
+from ldptree.plain_text import escape_markdown, indent_lines, put_on_one_line
 from schemas.config import RunConfig
 from schemas.manifest import Record
+from storage.store import Store
 from tasks.data.source import say_changed
 
 SHOWN = {
+    "source": ("n_rows",),
+    "types": ("types",),
+    "ingest": ("features",),
+    "validate": ("says",),
     "scale": ("n_public", "n_features"),
     "split": ("n_private",),
-    "show": ("n_features",),
+    "show": ("n_private", "n_features"),
     "partition": ("cells", "depth", "mechanism", "about", "epsilon", "n_asked", "report_bytes"),
     "aggregate": ("n_private", "n_answers"),
-    "prune": ("says",),
+    "prune": ("says", "digest"),
+    "evaluate": ("n_test",),
+    "report": ("n_questions",),
 }
-"""Facts of each step that are shown."""
+"""Facts of each step that are said."""
 WORDS = {
+    "n_rows": "simulated rows",
+    "types": "columns",
     "n_public": "public rows",
     "n_private": "holders",
     "n_features": "features",
     "n_asked": "respondents",
     "n_answers": "answers",
-    "n_reports": "reports",
+    "n_test": "held-back rows scored",
+    "n_questions": "questions on its page",
     "report_bytes": "bytes a report",
     "depth": "levels of splits",
-    "says": "found",
+    "digest": "model",
 }
-DIGEST = " digest"
-"""Ends the names of what is in the table only."""
-PUBLIC_ZONES = ("public", "curator")
+DIGEST_DIGITS = 12
 REMEDY_STARTED = "Finished steps stand. Once the cause is gone, this goes on from there:"
 REMEDY_REFUSED = (
     "Nobody was asked. Correct what is named above, in the configuration or the run's parameters, then:"
 )
-LONGEST_CELL = 60
-"""Characters of a cell that Prefect's table shows whole."""
 
 
-def log_step(
-    artifacts: Artifacts, label: str, step: str, records: Sequence[Record], *, n_cached: int
-) -> None:
-    """A step is over: its line in the log, and its table. `n_cached`: how many of its records stood already."""
-    row = describe_step(step, records)
-    is_cached = n_cached == len(records)
-    state = "cached" if is_cached else f"{n_cached} of {len(records)} cached" if n_cached else "done"
-    facts = "; ".join(_in_words(name, value) for name, value in row.items() if not name.endswith(DIGEST))
-    get_run_logger().info("%s: %s%s", label, state, f"; {facts}" if facts else "")
-    if is_cached:
-        return  # its table stands since it was made
-    key = "step-" + "".join(c if c.isalnum() else "-" for c in label.lower())
-    times = {"state": state, "seconds": round(sum(record.seconds for record in records), 1)}
-    rows = [
-        {"what": "" if number else name, "value": line}
-        for name, value in (times | row).items()
-        for number, line in enumerate(_in_lines(value))
-    ]
-    artifacts.table(rows, key, f"What the step {label} left")
+def log_step(label: str, step: str, records: Sequence[Record], *, n_cached: int) -> None:
+    """Log that a step is over, and what it left. `n_cached`: how many of its records stood already."""
+    state = "done" if not n_cached else "cached"
+    if 0 < n_cached < len(records):
+        state = f"{n_cached} of {len(records)} cached"
+    get_run_logger().info("%s: %s", label, "; ".join([state, *describe_step(step, records)]))
 
 
-def _in_lines(value: Any) -> list[Any]:
-    """A value, of a text the lines that the UI does not cut."""
-    return textwrap.wrap(value, LONGEST_CELL) if isinstance(value, str) and value else [value]
-
-
-def _in_words(name: str, value: Any) -> str:
-    """A fact in a line of the log: how many of what, or what it is."""
-    if not isinstance(value, int):
-        return f"{name}: {value}"
-    return f"{value:,} {name.removesuffix('s') if value == 1 else name}"
-
-
-def describe_step(step: str, records: Sequence[Record]) -> dict[str, Any]:
-    """The counts and settings that are shown of a step's records."""
-    row: dict[str, Any] = {}
+def describe_step(step: str, records: Sequence[Record]) -> list[str]:
+    """The counts and settings that are said of a step's records, in words."""
     if step == "perturb":
-        row["reports"] = sum(int(record.facts["n_reports"]) for record in records)
-        row["shards"] = len(records)
-        return row
-    if len(records) > 1:
-        return {"parts": len(records)}
+        n_reports = sum(int(record.facts["n_reports"]) for record in records)
+        return [_count(n_reports, "reports"), _count(len(records), "shards")]
+    if step == "read":
+        public = [part for record in records for name, part in record.parts.items() if name == "public"]
+        return [_count(sum(part.rows for part in public), "public rows"), _count(len(records), "parts")]
+    if step not in SHOWN or len(records) > 1:
+        return [_count(len(records), "parts")]
     (record,) = records
-    for name in SHOWN.get(step, ()):
-        if (value := record.facts.get(name)) is not None:
-            row[WORDS.get(name, name)] = value
-    for name, part in record.parts.items():
-        if part.zone in PUBLIC_ZONES:
-            row[f"{name}{DIGEST}"] = part.digest[:12]
-            if step == "ingest":
-                row["public rows"] = part.rows
-    return row
+    return [_say(name, record.facts[name]) for name in SHOWN[step] if record.facts.get(name) is not None]
 
 
-def show_failure(artifacts: Artifacts, message: str, *, command: str, has_started: bool) -> None:
-    """A run stopped: the reason beside its results, and how to go on. Its log has the reason by `tell_sentence`.
+def _say(name: str, value: Any) -> str:
+    """Return a fact in words: how many of what, or what it is."""
+    words = WORDS.get(name, name)
+    if name == "says":
+        return str(value)
+    if name == "digest":
+        return f"{words} {value[:DIGEST_DIGITS]}"
+    if isinstance(value, list | dict):
+        return _count(len(value), words)
+    return _count(value, words) if isinstance(value, int) else f"{words}: {value}"
+
+
+def _count(number: int, things: str) -> str:
+    first, _, rest = things.partition(" ")
+    return f"{number:,} {first.removesuffix('s') if number == 1 else first} {rest}".rstrip()
+
+
+def describe_failure(message: str, *, command: str, has_started: bool) -> str:
+    """Why a run stopped and how to go on, as Markdown. Its log has the reason by `tell_sentence`.
 
     `command`: of the same run again; a deployment's is retried where it ran, or begun anew where its parameters were refused.
     """
@@ -119,20 +109,17 @@ def show_failure(artifacts: Artifacts, message: str, *, command: str, has_starte
     elif deployment.id:
         command = f"prefect deployment run {shlex.quote(f'{flow_run.flow_name}/{deployment.name}')}"
     parts = [
-        f"**The run stopped.** {message}",
-        f"{advice}\n\n    {command}" if command else f"{advice} run it again.",
+        f"**The run stopped.** {escape_markdown(message)}",
+        f"{advice}\n\n    {put_on_one_line(command)}" if command else f"{advice} run it again.",
     ]
-    if pause := tell_pause():
-        get_run_logger().warning("%s", pause)
-        parts.append(pause)
-    artifacts.markdown("\n\n".join(parts), "run-failure", "Why the run stopped")
+    return "\n\n".join(parts)
 
 
-def warn_at_start(config: RunConfig) -> None:
-    """Whom a run protects that asks in earnest with seeded noise; that scores are not protected; which file was changed since
-    its copy was written.
+def warn_at_start(config: RunConfig, store: Store) -> None:
+    """Log whom a run protects that asks in earnest with seeded noise; that scores are not protected; which file was changed since
+    its copy was written; what cannot be known of holders who are rows.
     """
-    for sentence in say_changed(config.dataset):
+    for sentence in (*say_changed(config.dataset), *say_who_rows_are(store, config)):
         get_run_logger().warning("%s", sentence)
     if config.is_seeded and not config.is_trial:
         get_run_logger().warning("%s", PROTECTS_NOBODY)
@@ -142,22 +129,22 @@ def warn_at_start(config: RunConfig) -> None:
 
 @contextmanager
 def refusal_shown(command: str) -> Iterator[None]:
-    """A run that is refused before it begins says why where one that stopped does; the error goes on as it is. `command`: of the
-    same run again.
+    """Show why a run is refused before it begins, in the place for stopped runs, and raise the error again. `command`
+    repeats the run.
     """
     try:
         yield
     except LdptreeError as refused:
-        with Artifacts() as artifacts:
-            show_failure(artifacts, str(refused), command=command, has_started=False)
+        show_failure(describe_failure(str(refused), command=command, has_started=False), None)
         raise
 
 
 def tell_sentence(line: logging.LogRecord) -> bool:
-    """Of an error of ours the log of a run has the sentence, and no traceback; of others what Prefect says."""
+    """Of an error of ours the log of a run has the sentence, and no traceback; of others what Prefect says. No line acts."""
     fault = line.exc_info[1] if line.exc_info else None
     if isinstance(fault, LdptreeError):
         line.msg, line.args, line.exc_info = str(fault), (), None
+    line.msg, line.args = indent_lines(line.getMessage()), ()
     return True
 
 

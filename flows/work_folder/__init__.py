@@ -1,1 +1,1 @@
-"""What is done with a work folder between runs: what is in it and why, its list of runs, and what no run needs any more."""
+"""Explain the contents of work folders, list their runs, and remove what no run needs any more."""

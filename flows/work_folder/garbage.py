@@ -1,5 +1,5 @@
-"""`ldptree gc`: deletes the artifacts of a work folder that no kept run refers to, and what is no object. Nothing else deletes
-an artifact.
+"""Delete the artifacts of a work folder that no kept run refers to, and files that are no object (`ldptree gc`).
+Nothing else deletes an artifact.
 
 Of a folder it holds the lock, and no run is going on. In a bucket other machines may be at a run, whom no lock keeps out: what is
 younger than `GRACE` stays there, with all it was made of, and so do questions, by which answers are read. Everything else can be
@@ -36,8 +36,6 @@ GRACE = timedelta(days=7)
 """What was written since stays in a bucket, by the bucket's own clock."""
 NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
 """Folders of a zone that `gc` leaves alone."""
-_FORMER_ROUND_STEPS = ("ask", "publish")
-"""What earlier versions called partition and aggregate of a conversation in rounds, and "answer" its perturb."""
 _RUN = re.compile(r".*-\d{8}-\d{6}-\d{6}|run-\d+")
 _OF_A_RUN = ("records.json", "run.json", "report.html")
 
@@ -48,19 +46,19 @@ def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:
     """
     store = open_existing(work)
     with in_use(store.root, alone=True):
-        found = _look(store, keep)
+        garbage = _look(store, keep)
         if not dry_run:
-            _delete(store, found)
-            _write_lists(store, found)
-    verb, kept = "would go" if dry_run else "gone", f"{found.n_kept} runs kept"
+            _delete(store, garbage)
+            _write_lists(store, garbage)
+    verb, kept = "would go" if dry_run else "gone", f"{garbage.n_kept} runs kept"
     if store.objects.is_shared:
         kept += f", and what was written in the last {GRACE.days} days"
-    return f"{len(found.doomed) + len(found.leftovers)} files and folders {verb}, {found.size / 1e6:.1f} MB; {kept}"
+    return f"{len(garbage.doomed) + len(garbage.leftovers)} files and folders {verb}, {garbage.size / 1e6:.1f} MB; {kept}"
 
 
 def newest_runs(store: Store, keep: int) -> list[str]:
-    """The names of the newest runs. Of several runs that found the same artifacts only the newest counts: the others are its
-    copies. Raises ArtifactCorrupt.
+    """Return the names of the newest runs. Among runs with the same artifacts only the newest counts. Raises
+    ArtifactCorrupt.
     """
     return _newest(store, _runs(store), keep)
 
@@ -75,7 +73,9 @@ def _newest(store: Store, runs: Sequence[str], keep: int) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Garbage:
-    """What goes: objects and folders of them, records first, by name; and files of this machine that are no object."""
+    """The garbage of a work folder, by name, with records before other objects and folders, and local files that are no
+    object.
+    """
 
     runs: list[str]
     started: list[str]
@@ -91,14 +91,14 @@ class _Garbage:
 
 
 def _look(store: Store, keep: int) -> _Garbage:
-    """What goes. Where other machines write too it is looked for again until nothing was recorded meanwhile. Raises
+    """Find the garbage. Where other machines write too it is looked for again until nothing was recorded meanwhile. Raises
     ArtifactCorrupt.
     """
     while True:
         seen = _written(store)
-        found = _garbage(store, keep)
+        garbage = _garbage(store, keep)
         if not store.objects.is_shared or _written(store) == seen:
-            return found
+            return garbage
 
 
 def _written(store: Store) -> set[str]:
@@ -115,7 +115,7 @@ def _garbage(store: Store, keep: int) -> _Garbage:
     young = {entry.name for entry in listed if entry.modified > since}
     runs = _runs(store)
     newest = _newest(store, runs, keep)
-    kept = [run for run in runs if run in newest or any(_is_below(one, f"runs/{run}") for one in young)]
+    kept = [run for run in runs if run in newest or any(_is_below(name, f"runs/{run}") for name in young)]
     records = {name for run in kept for name in records_of_run(store, run)}
     check_state(store)
     everything = whole_records(store)
@@ -157,7 +157,7 @@ def _garbage(store: Store, keep: int) -> _Garbage:
 def _standing(
     store: Store, everything: Mapping[str, Record], kept: Iterable[str], received: Set[str]
 ) -> set[str]:
-    """Which records stay where these do; `received`: as `_protected`."""
+    """Return the records that stay if these do. `received` is as in `_protected`."""
     behind = _behind_answers(everything)
     return _with_sources(set(kept), everything) | {
         name
@@ -170,18 +170,18 @@ def _standing(
 
 
 def _units(store: Store, listed: Iterable[Entry]) -> Iterator[str]:
-    """What goes as a whole or not at all: the folder of an artifact, the file of a shard's reports."""
+    """Return the units that go whole or not at all, such as an artifact's folder or a shard's file of reports."""
     for zone in ZONES:
         for step in store.objects.folders(zone):
             name = step.rpartition("/")[2]
             if name in NEVER_COLLECTED:
                 continue
             if name == "reports":
-                found = [entry.name for entry in listed if _is_below(entry.name, step)]
+                units = [entry.name for entry in listed if _is_below(entry.name, step)]
             else:
                 files = (entry.name for entry in listed if entry.name.rpartition("/")[0] == step)
-                found = [*store.objects.folders(step), *files]
-            yield from (one for one in found if ARTIFACT.fullmatch(one.split("/")[2]))
+                units = [*store.objects.folders(step), *files]
+            yield from (unit for unit in units if ARTIFACT.fullmatch(unit.split("/")[2]))
 
 
 def _is_below(name: str, folder: str) -> bool:
@@ -195,23 +195,25 @@ def _with_folders(name: str) -> list[str]:
 
 def _runs(store: Store) -> list[str]:
     """The names of all runs, oldest first."""
-    folders = [one for one in store.objects.folders("runs") if _is_run(store, one)]
+    folders = [folder for folder in store.objects.folders("runs") if _is_run(store, folder)]
     when = dict(zip(folders, store.objects.at_once(store.objects.modified, folders), strict=True))
-    return [folder.rpartition("/")[2] for folder in sorted(folders, key=lambda one: (when[one], one))]
+    return [
+        folder.rpartition("/")[2] for folder in sorted(folders, key=lambda folder: (when[folder], folder))
+    ]
 
 
 def _is_run(store: Store, folder: str) -> bool:
-    """Whether a run made this folder, which may have been killed before it wrote anything there."""
+    """Return whether a run made this folder, which may have been killed before it wrote anything there."""
     if _RUN.fullmatch(folder.rpartition("/")[2]):
         return True
     return any(store.objects.size(f"{folder}/{name}") is not None for name in _OF_A_RUN)
 
 
-def _delete(store: Store, found: _Garbage) -> None:
+def _delete(store: Store, garbage: _Garbage) -> None:
     """Delete what goes. Raises ConfigError, once all others are gone, where some cannot be."""
     standing: list[OSError] = []
-    acts = [partial(store.objects.withdraw, name) for name in found.doomed]
-    for act in (*acts, *(partial(_remove, path) for path in found.leftovers)):
+    acts = [partial(store.objects.withdraw, name) for name in garbage.doomed]
+    for act in (*acts, *(partial(_remove, path) for path in garbage.leftovers)):
         try:
             act()
         except FileNotFoundError:
@@ -236,26 +238,26 @@ def size_on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _write_lists(store: Store, found: _Garbage) -> None:
+def _write_lists(store: Store, garbage: _Garbage) -> None:
     """Write the lists of runs anew where some went."""
-    if (found.runs or found.started) and store.objects.size("index.html") is not None:
+    if (garbage.runs or garbage.started) and store.objects.size("index.html") is not None:
         write_index(store)
-    if found.runs and store.objects.size(f"curator/{warehouse.NAME}") is not None:
+    if garbage.runs and store.objects.size(f"curator/{warehouse.NAME}") is not None:
         with contextlib.suppress(Exception):  # of damaged totals, say: the next run builds it anew
             warehouse.build(store, warehouse.all_runs(store))
 
 
 def _is_release(record: Record) -> bool:
-    """Whether holders answered with noise that cannot be drawn again: without the record they would be asked once more."""
-    return record.step in ("perturb", "answer") and not record.facts.get("seeded", False)
+    """Return whether holders answered with unseeded noise. Without the record they would be asked once more."""
+    return record.step == "perturb" and not record.facts.get("seeded", False)
 
 
 def _is_question(record: Record) -> bool:
-    return record.step in ("partition", "aggregate", *_FORMER_ROUND_STEPS)
+    return record.step in ("partition", "aggregate")
 
 
 def _is_drawn_once(store: Store, name: str) -> bool:
-    """Whether a file holds reports of a release: a run that was killed before it recorded them goes on with these."""
+    """Return whether a file holds reports of a release, which a run killed before recording them continues with."""
     if "reports" not in name.split("/") or not name.endswith(".parquet"):
         return False
     try:
@@ -265,7 +267,7 @@ def _is_drawn_once(store: Store, name: str) -> bool:
 
 
 def _behind_answers(everything: Mapping[str, Record]) -> set[str]:
-    """Records without which nothing can be learned from a release's answers: questions, what was shown, earlier transcripts.
+    """Return the records that a release's answers need, such as questions, shown rows and earlier transcripts.
 
     What these were made of at the holders', their rows, can be made again from the raw files.
     """
@@ -276,14 +278,14 @@ def _behind_answers(everything: Mapping[str, Record]) -> set[str]:
         if _is_release(record) and any("question" in m.made_by.inputs for m in record.parts.values())
     ]
     todo = [makers[d] for r in released for d in _inputs(r) if d in makers]
-    found: set[str] = set()
+    behind: set[str] = set()
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in behind:
+            behind.add(name)
             if _is_question(everything[name]):
                 todo += [makers[d] for d in _inputs(everything[name]) if d in makers]
-    return found
+    return behind
 
 
 def _inputs(record: Record) -> list[str]:
@@ -291,7 +293,7 @@ def _inputs(record: Record) -> list[str]:
 
 
 def _protected(store: Store) -> set[str]:
-    """Paths that no garbage collection may touch: what campaigns published and received."""
+    """Return the paths that a campaign published or received, which no garbage collection may touch."""
     paths: set[str] = set()
     for folder in store.objects.folders("curator/campaigns"):
         campaign = Campaign(store, folder.rpartition("/")[2])
@@ -304,18 +306,23 @@ def _protected(store: Store) -> set[str]:
 
 def _with_sources(wanted: set[str], everything: Mapping[str, Record]) -> set[str]:
     """Those records, and the records of all that went into their artifacts."""
-    makers = {m.digest: name for name, record in everything.items() for m in record.parts.values()}
-    found, todo = set(wanted), list(wanted)
+    makers = {
+        digest: name
+        for name, record in everything.items()
+        for manifest in record.parts.values()
+        for digest in (manifest.digest, *(entry.digest for entry in manifest.files))
+    }
+    reached, todo = set(wanted), list(wanted)
     while todo:
         for manifest in everything[todo.pop()].parts.values():
-            new = {makers[d] for d in manifest.made_by.inputs.values() if d in makers} - found
-            found |= new
+            new = {makers[d] for d in manifest.made_by.inputs.values() if d in makers} - reached
+            reached |= new
             todo += new
-    return found
+    return reached
 
 
 def _unit(manifest: Manifest) -> str:
-    """The path that `gc` keeps or deletes: a folder of its own, or the one file of a shard's reports."""
+    """Return the path that `gc` keeps or deletes, which is an artifact's folder or the file of a shard's reports."""
     return (
         f"{manifest.path}/{manifest.files[0].name}" if "/reports/" in f"/{manifest.path}/" else manifest.path
     )

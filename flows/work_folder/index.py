@@ -1,4 +1,4 @@
-"""`<work>/index.html`: every run whose folder stands or that has begun, rebuilt as a run begins, as it ends, and by `gc`."""
+"""Write `<work>/index.html` with every run, as a run begins, as it ends, and by `gc`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from tasks.page.index import Card, render_index
 
 CARD = "card.json"
 STARTED = "started"
-"""The folder with the cards of runs that have no page yet: also those that were killed."""
+"""Folder with the cards of runs without a page yet, killed runs included."""
 REMEDY = "Delete it: only the list of runs then lacks this run."
 
 
 def list_started(store: Store, name: str, card: Card) -> None:
-    """Put a run without a page into the list of all runs: one that begins, where it stays if it is killed, or that was ended from
-    outside. `name`: of its folder to be.
+    """List a run that has no page, as it begins or after it was ended from outside. A killed run stays listed. `name`
+    is of its future folder.
     """
     store.objects.put(f"{STARTED}/{name}.json", stamped("card", card.to_dict(), indent=1))
     write_index(store)
 
 
 def list_run(store: Store, name: str, card: Card) -> None:
-    """Put a run that ended into the list of all runs, in place of those that the same command began. `name`: of its folder, with
-    its page.
-    """
+    """List a run that ended, in place of those that the same command began. `name` is of its folder, with its page."""
     store.objects.put(f"runs/{name}/{CARD}", stamped("card", card.to_dict(), indent=1))
     for started, other in _cards_of_started(store.objects).items():
         if started == name or (card.command and other.command == card.command):
@@ -58,7 +56,7 @@ def _card_of(objects: ObjectStore, folder: str) -> Card | None:
         return None
     try:
         content = read_stamped(objects, f"{folder}/{CARD}", "card", REMEDY)
-    except (FileNotFoundError, ArtifactCorrupt):  # of an earlier version, or of a later one, or damaged
+    except (FileNotFoundError, ArtifactCorrupt):  # lost, damaged, or of a later version
         content = {}
     return Card.from_dict({"name": folder.rpartition("/")[2]} | content)
 

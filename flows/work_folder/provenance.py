@@ -1,10 +1,9 @@
-"""What a work folder holds and why: `ldptree explain`. Artifacts are written elsewhere."""
+"""Explain what a work folder holds and why (`ldptree explain`). Artifacts are written elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from storage.formats import SEAL, read_stamped
 from storage.holders.secret import SECRET
 from storage.ledger.seal import LEDGER, PARTS, check_state
 from storage.objects.addresses import bucket_address
+from storage.objects.folder import delete_half_written
 from storage.store import Store
 
 MOST_SHOWN = 200
@@ -30,17 +30,28 @@ _OF_A_WORK_FOLDER = (
 
 @contextlib.contextmanager
 def in_use(work: Path, *, alone: bool = False) -> Iterator[None]:
-    """Hold the work folder: runs share it, `gc` needs it alone. Raises ConfigError where a run is going on."""
+    """Hold the work folder, shared among runs or alone for `gc`. Raises ConfigError where a run is going on.
+
+    The first of several runs deletes what killed ones were writing, before any other can begin to write.
+    """
     with (work / ".in-use").open("a") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(f"{work}: a run is going on here. Collect garbage when it is done.") from None
+            if alone:
+                raise ConfigError(
+                    f"{work}: a run is going on here. Collect garbage when it is done."
+                ) from None
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        else:
+            if not alone:  # `gc` says what it deletes
+                delete_half_written(work)
+                fcntl.flock(lock, fcntl.LOCK_SH)
         yield
 
 
 def explain_artifact(work: Path, name: str) -> str:
-    """Where an artifact came from, step by step back to its sources. Raises ConfigError, ArtifactCorrupt."""
+    """Explain where an artifact came from, step by step back to its sources. Raises ConfigError, ArtifactCorrupt."""
     store = open_existing(work)
     check_state(store)
     name = name.rstrip("/")
@@ -54,11 +65,15 @@ def explain_artifact(work: Path, name: str) -> str:
     # The same bytes may come from several files, as public rows do that two data sets share.
     for at in sorted(records, key=lambda at: at not in own):
         for part, manifest in records[at].parts.items():
-            known.setdefault(manifest.digest, (records[at], part, manifest))
-    found = {
+            for digest in (
+                manifest.digest,
+                *(entry.digest for entry in manifest.files),
+            ):  # some steps read one file
+                known.setdefault(digest, (records[at], part, manifest))
+    matches = {
         m.digest: m for _, _, m in known.values() if m.digest.startswith(name) or places & _places(store, m)
     }
-    if not found:
+    if not matches:
         is_elsewhere = name.startswith(BUCKETS) and bucket_address(work) is None
         remedy = (
             "Name the bucket's too, with --work" if is_elsewhere else "Paths are as a run's --json shows them"
@@ -66,11 +81,11 @@ def explain_artifact(work: Path, name: str) -> str:
         raise ConfigError(
             f"{name}: no artifact of the work folder {shown_path(work)} has that path or digest. {remedy}."
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ConfigError(
-            f"{name}: {len(found)} artifacts fit: {', '.join(m.path for m in list(found.values())[:5])}. Say more."
+            f"{name}: {len(matches)} artifacts fit: {', '.join(m.path for m in list(matches.values())[:5])}. Say more."
         )
-    (manifest,) = found.values()
+    (manifest,) = matches.values()
     condition = store.condition(manifest)
     lines = [
         f"{manifest.path}",
@@ -103,13 +118,13 @@ def open_existing(work: Path) -> Store:
 
 
 def _is_used(store: Store) -> bool:
-    """Whether a run, or what is left of one, was ever here: others too have folders called "runs" and "public"."""
+    """Return whether a run left traces here, as other projects too have folders called "runs" and "public"."""
     known = any(store.objects.size(name) is not None for name in _OF_A_WORK_FOLDER)
     return known or any(True for _ in store.records())
 
 
 def whole_records(store: Store) -> dict[str, Record]:
-    """Every record of the store, by its name. Raises ArtifactCorrupt on a damaged one: what it refers to is not known."""
+    """Return every record of the store by name. Raises ArtifactCorrupt, as a damaged record may refer to anything."""
     return {name: store.whole_record(name) for name in store.all_record_names()}
 
 
@@ -118,19 +133,13 @@ def records_of_run(store: Store, run: str) -> set[str]:
     name = f"runs/{run}/records.json"
     remedy = f"Delete {store.objects.where(f'runs/{run}')}, if you do not need what the run refers to."
     try:
-        content = json.loads(store.objects.get(name))
-    except (OSError, ValueError):
-        content = None
-    if isinstance(content, list):  # as versions without formats wrote it
-        return set(content)
-    try:
         return set(read_stamped(store.objects, name, "records", remedy)["records"])
     except FileNotFoundError:
         return set()
 
 
 def _places(store: Store, manifest: Manifest) -> set[str]:
-    """Where an artifact and its files are: paths, or addresses in a bucket."""
+    """Return the paths of an artifact and its files, or their addresses in a bucket."""
     files = [entry.name for entry in manifest.files]
     if not manifest.path:  # raw files of one's own
         return set(files)
@@ -154,13 +163,13 @@ def _in_run(store: Store, places: Iterable[str]) -> tuple[str, str]:
     made_by = {
         "report.html": ("report", "report_shown"),
         "protocol.json": ("partition",),
-        "questions.json": ("aggregate", "publish"),
-    }.get(file, ("prune", "learn"))
+        "questions.json": ("aggregate",),
+    }.get(file, ("prune",))
     return folder, next((str(step["artifact"]) for step in steps if step["name"] in made_by), "")
 
 
 def _what_is_left(step: str) -> str:
-    """In words, what a step of this or an earlier version leaves."""
+    """Say in words what a step leaves."""
     from flows import pipeline  # noqa: F401 - with every step
     from tasks.step import REGISTERED
 
@@ -170,9 +179,9 @@ def _what_is_left(step: str) -> str:
 def _in_words(value: Any) -> str:
     """A parameter without what it leaves open, at most `MOST_SHOWN` characters of it; "" where it says nothing."""
     if isinstance(value, dict):
-        text = ", ".join(f"{key} {part}" for key, one in value.items() if (part := _in_words(one)))
+        text = ", ".join(f"{key} {part}" for key, item in value.items() if (part := _in_words(item)))
     elif isinstance(value, list):
-        text = ", ".join(part for one in value if (part := _in_words(one)))
+        text = ", ".join(part for item in value if (part := _in_words(item)))
     elif isinstance(value, bool):
         text = "yes" if value else "no"
     else:

@@ -1,1 +1,1 @@
-"""Audits: is the epsilon that a mechanism claims true? `exact` enumerates, `empirical` samples."""
+"""Audit the epsilon that a mechanism claims, exactly (`exact`) or by samples (`empirical`)."""

@@ -1,4 +1,4 @@
-"""The empirical half of an audit: a lower bound on epsilon from reports, and the events that it is chosen from.
+"""The empirical half of an audit. Finds a lower bound on epsilon from reports, and the events to choose it from.
 
 From reports (Jagielski, Ullman, Oprea 2020, on one report instead of a model): many are drawn for each of two inputs. On
 half of them the event is chosen that tells the inputs apart best: single outputs, values supported, bits, numbers, or the
@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
 
 from ldptree.audit.exact import Audited, Exact, inputs_of
-from ldptree.audit.tails import log_beta_quantile
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.description import PoisoningBound
@@ -69,7 +69,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found about one mechanism.
+    """The audit of one mechanism.
 
     Attributes:
         name: as it was given.
@@ -100,22 +100,22 @@ class Audit:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """In words, why the claim is false: for certain where it is exact or stated, else with the audit's confidence."""
-        found = []
+        """Say why the claim is false, for certain if it is exact or stated, else with the audit's confidence."""
+        faults = []
         if self.stated > self.claim:
-            found.append(f"it states epsilon {self.stated:.6g}, the claim is {self.claim:.6g}")
+            faults.append(f"it states epsilon {self.stated:.6g}, the claim is {self.claim:.6g}")
         if self.exact is not None:
             if self.exact.epsilon > min(self.claim, self.exact.claim):
-                found.append(f"its law has a likelihood ratio of e^{self.exact.epsilon:.6g}")
+                faults.append(f"its law has a likelihood ratio of e^{self.exact.epsilon:.6g}")
             if self.exact.misfit is not None:
-                found.append(f"its reports of value {self.exact.misfit.value} do not follow its law")
+                faults.append(f"its reports of value {self.exact.misfit.value} do not follow its law")
         if self.empirical > min(self.claim, self.stated):
-            found.append(f"its reports prove epsilon {self.empirical:.3f} at least")
-        return tuple(found)
+            faults.append(f"its reports prove epsilon {self.empirical:.3f} at least")
+        return tuple(faults)
 
     @property
     def is_beaten(self) -> bool:
-        """Whether the claim is false."""
+        """True if the claim is false."""
         return bool(self.faults)
 
 
@@ -128,7 +128,7 @@ def audit(
     exact: Mapping[str, Exact | None] | None = None,
     n_holders: int = 10_000,
 ) -> tuple[Audit, ...]:
-    """Audit mechanisms together: all bounds hold at once with probability `CONFIDENCE`.
+    """Audit mechanisms together, so that all bounds hold at once with probability `CONFIDENCE`.
 
     Args:
         subjects: mechanisms by name.
@@ -175,7 +175,7 @@ def audit(
 
 
 def reports_for(epsilon: float) -> int:
-    """How many reports of an input can refute a claim of epsilon with room to spare; 100,000 to a million.
+    """Return how many reports of an input can refute a claim of epsilon with room to spare; 100,000 to a million.
 
     An event never seen in n reports still has a probability of about 14 / n, so no bound exceeds ln(n / 14).
     """
@@ -189,8 +189,8 @@ def _log_ratio(a: ArrayLike, b: ArrayLike, n: int, alpha: float) -> NDArray[np.f
     """
     a, b = np.asarray(a), np.asarray(b)
     at_least_one, not_all = np.maximum(a, 1), np.maximum(n - b, 1)
-    low = np.where(a > 0, log_beta_quantile(at_least_one, n - at_least_one + 1, alpha), -np.inf)
-    high = np.where(b < n, np.log(-np.expm1(log_beta_quantile(not_all, n - not_all + 1, alpha))), 0.0)
+    low = np.where(a > 0, np.log(betaincinv(at_least_one, n - at_least_one + 1, alpha)), -np.inf)
+    high = np.where(b < n, np.log1p(-betaincinv(not_all, n - not_all + 1, alpha)), 0.0)
     return np.asarray(np.maximum(low - high, 0.0))
 
 
@@ -198,14 +198,14 @@ _Seen = tuple[str, str, tuple[int, int], tuple[int, int], int]
 
 
 def _affordable(subject: Audited, words: Words, n_reports: int) -> int:
-    """How many reports of one input are drawn: fewer where they are wide."""
-    one = np.asarray(subject.randomize(np.zeros(1, dtype=np.int64), words))
-    most = min(_SAMPLE_BYTES // max(one.nbytes, 8), _SAMPLE_SUPPORTS // inputs_of(subject))
+    """Return how many reports of one input are drawn, fewer if they are wide."""
+    report = np.asarray(subject.randomize(np.zeros(1, dtype=np.int64), words))
+    most = min(_SAMPLE_BYTES // max(report.nbytes, 8), _SAMPLE_SUPPORTS // inputs_of(subject))
     return min(n_reports, max(most, LEAST_REPORTS))
 
 
 def _inputs(k: int, words: Words) -> tuple[list[int], list[int]]:
-    """Inputs to compare pair by pair, and further ones: all where there are few enough, else random ones."""
+    """Return inputs to compare pair by pair, and further inputs, all of them if they are few and else random ones."""
     main = sorted({0, min(1, k - 1), min(2, k - 1), max(k - 2, 0), k - 1})
     rest = range(3, k - 2)
     if k <= _ALL_INPUTS:
@@ -216,7 +216,7 @@ def _inputs(k: int, words: Words) -> tuple[list[int], list[int]]:
 
 
 def _seen(subject: Audited, words: Words, n_reports: int) -> Iterator[_Seen]:
-    """For each pair of inputs and kind of event: the best one by half of the reports, counted in the other half.
+    """Yield the best event for each pair of inputs and kind, chosen on half of the reports, counted on the other.
 
     Further inputs are compared with input 0 and with the one before.
     """
@@ -255,19 +255,19 @@ def _sample(subject: Audited, value: int, inputs: list[int], words: Words, n_rep
     reports = np.asarray(subject.randomize(np.full(n_reports, value, dtype=np.int64), words))
     supported: dict[int, NDArray[np.bool_]] = {}
     if hasattr(subject, "supports"):
-        found = np.empty((len(inputs), n_reports), dtype=bool)
+        masks = np.empty((len(inputs), n_reports), dtype=bool)
         step = max(1, 2**22 // subject.k)
         for start in range(0, n_reports, step):
-            found[:, start : start + step] = subject.supports(reports[start : start + step])[:, inputs].T
-        supported = dict(zip(inputs, found, strict=True))
+            masks[:, start : start + step] = subject.supports(reports[start : start + step])[:, inputs].T
+        supported = dict(zip(inputs, masks, strict=True))
     both = Half(reports, supported)
     middle = n_reports // 2
-    rest = {value: found[middle:] for value, found in supported.items()}
+    rest = {value: mask[middle:] for value, mask in supported.items()}
     return Sample(both.first(middle), Half(reports[middle:], rest))
 
 
 def _choose(view: View, ours: Half, theirs: Half) -> tuple[NDArray[np.int64], float]:
-    """The symbols that together bound epsilon best: those whose ratio is above a threshold."""
+    """Choose the symbols that together bound epsilon best, those whose ratio is above a threshold."""
     a, b = (np.bincount(view.symbols(half), minlength=view.size) for half in (ours, theirs))
     order = np.argsort(-(a + _SHRINK) / (b + _SHRINK), kind="stable")
     scores = _log_ratio(a[order].cumsum(), b[order].cumsum(), len(ours.reports), 1e-5)
@@ -284,19 +284,19 @@ class Half:
 
     def first(self, n: int) -> Half:
         """The first n."""
-        return Half(self.reports[:n], {value: found[:n] for value, found in self.supported.items()})
+        return Half(self.reports[:n], {value: mask[:n] for value, mask in self.supported.items()})
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Reports of one input: half to choose an event by, half to judge it by."""
+    """Reports of one input, half to choose an event by, half to judge it by."""
 
     choosing: Half
     judging: Half
 
     @cached_property
     def bit_means(self) -> NDArray[np.float64]:
-        """How often each bit of the bytes of a report is set."""
+        """Return how often each bit of the bytes of a report is set."""
         raw = _bytes(self.choosing.reports)
         counts = np.zeros(8 * raw.shape[1])
         step = max(1, 2**20 // raw.shape[1])
@@ -314,7 +314,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class View:
-    """One way to look at reports: a symbol each, below size."""
+    """A way to look at reports, which gives each a symbol below `size`."""
 
     kind: str
     size: int
@@ -401,7 +401,7 @@ def _bits_view(ours: Sample, theirs: Sample) -> View:
 
 
 def _numbers_view(columns: NDArray[np.int64], ours: Sample, theirs: Sample) -> View:
-    """Which third each number lies in."""
+    """Return the third that each number lies in."""
     pooled = np.concatenate([_numbers(half.reports)[:, columns] for half in (ours.choosing, theirs.choosing)])
     edges = np.quantile(pooled, [1 / 3, 2 / 3], axis=0, method="lower")
 
@@ -417,7 +417,7 @@ def _numbers_view(columns: NDArray[np.int64], ours: Sample, theirs: Sample) -> V
 
 
 def _grid_view(column: int) -> View:
-    """The lowest binary digit of a number: 1 + noise has lost the digits that noise alone has."""
+    """Return a view of a number's lowest binary digit, as 1 + noise has lost the digits that noise alone has."""
 
     def symbols(half: Half) -> NDArray[np.int64]:
         mantissa, exponent = np.frexp(_numbers(half.reports)[:, column].astype(np.float64))

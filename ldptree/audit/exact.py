@@ -1,4 +1,4 @@
-"""The exact half of an audit: the law that a mechanism states, enumerated, and its reports held against it.
+"""The exact half of an audit. Enumerates the law that a mechanism states, and compares its reports with it.
 
 The worst likelihood ratio over every output and input, in rational numbers, from the integers in use. Reports are drawn by
 other code than the law is stated by, so the reports of every value are compared with it (chi-square). How the law of a kind of
@@ -17,15 +17,15 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc, chdtrc
 
-from ldptree.audit.tails import beta_share, chi_square_above
 from ldptree.coins import RATE_UNIT, Words, log_up, rounded_up
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
 from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.oracles.local_hash import PRIME, Olh
 
 MOST_PROBABILITIES = 2**16
-"""Probabilities that an enumeration goes through at most: a second or two."""
+"""Most probabilities that an enumeration goes through, which takes a second or two."""
 MOST_VALUES = 4096
 """Cells times classes that are audited at most."""
 LAW_ALARM = 1e-4
@@ -44,13 +44,13 @@ _Fit = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Audited(Protocol):
-    """What can be audited. A `law` and `law_size` add the exact part, `poisoning_bound` the dishonest holders, and
-    `n_values` says how many inputs there are where they are not k.
+    """A mechanism or an oracle that can be audited. A `law` and `law_size` add the exact part, `poisoning_bound` the dishonest
+    holders, and `n_values` says how many inputs there are where they are not k.
     """
 
     @property
     def k(self) -> int:
-        """How many inputs there are."""
+        """Number of inputs."""
 
     @property
     def epsilon(self) -> float:
@@ -118,18 +118,18 @@ def enumerated(make: Callable[[int], Audited], n_cells: int, words: Words | None
 
 
 def _fits(subject: Audited) -> bool:
-    """Whether its probabilities can be gone through."""
+    """Return whether its probabilities can be enumerated."""
     effort = law_of(subject).effort
     return effort is not None and effort <= MOST_PROBABILITIES and subject.k <= MOST_VALUES + 1
 
 
 def inputs_of(subject: Audited) -> int:
-    """How many inputs there are."""
+    """Count the inputs."""
     return int(getattr(subject, "n_values", subject.k))
 
 
 class Law:
-    """How a mechanism's law is gone through: every output of every value."""
+    """The enumeration of a mechanism's law, with every output of every value."""
 
     how: ClassVar[str] = "every output"
     width: int = 1
@@ -140,7 +140,7 @@ class Law:
 
     @property
     def effort(self) -> int | None:
-        """How many probabilities an enumeration goes through; None where there can be none."""
+        """Number of probabilities that an enumeration goes through; None where there can be none."""
         return int(self.of.law_size * self.of.k) if hasattr(self.of, "law_size") else None
 
     @property
@@ -168,12 +168,12 @@ class Law:
 
 
 class HashLaw(Law):
-    """Local hashing: outputs that differ in the hash alone are told apart by its lowest bits."""
+    """The law of local hashing. Outputs that differ in the hash alone are distinguished by its lowest bits."""
 
     of: Olh
 
     def compare(self, value: int, reports: NDArray[Any]) -> _Fit:
-        """Of (own bucket or not, bucket, lowest bits of the hash): the hash knows nothing of the value."""
+        """Compare (own bucket or not, bucket, lowest bits of the hash), as the hash knows nothing of the value."""
         n_buckets, law = self.of.buckets, self.laws[value].values()
         a, b, c, bucket = reports.astype(np.int64).T
         hashed = ((a * value % PRIME + b) * value + c) % PRIME
@@ -187,7 +187,7 @@ class HashLaw(Law):
 
 
 class NoiseLaw(Law):
-    """Discrete noise on indicators: the worst ratio is that of the sensitivity.
+    """The law of discrete noise on indicators, where the worst ratio is that of the sensitivity.
 
     That is exact: P(output y) is proportional to e^(-rate |y - truth|) in every number, also where y stands for all
     numbers at least as far out, and beyond both truths the ratio reaches e^(rate |truth - truth'|) in each.
@@ -214,11 +214,11 @@ class NoiseLaw(Law):
     def compare(self, value: int, reports: NDArray[Any]) -> _Fit:
         """Of (indicator, noise)."""
         truth = np.broadcast_to(self.of.indicators(np.array([value])), reports.shape).ravel()
-        far, one = _noise_chances(self.of.rate)
+        far, of_noise = _noise_chances(self.of.rate)
         drawn = np.clip(reports.ravel().astype(np.int64) - truth, -far, far) + far
         ones = truth.mean()
-        chances = np.concatenate([(1 - ones) * one, ones * one])
-        return np.bincount(one.size * truth + drawn, minlength=chances.size), chances
+        chances = np.concatenate([(1 - ones) * of_noise, ones * of_noise])
+        return np.bincount(of_noise.size * truth + drawn, minlength=chances.size), chances
 
 
 class NumberLaw(Law):
@@ -267,14 +267,14 @@ class NumberLaw(Law):
         bits = [row.tobytes() for row in reports[:, 4:]]
         if not known.keys() >= set(bits):
             return None
-        place = np.array([known[one] for one in bits], dtype=np.int64)
+        place = np.array([known[bit] for bit in bits], dtype=np.int64)
         chances = np.outer(_floats(law), of_noise).ravel()
         return np.bincount(of_noise.size * place + symbol, minlength=chances.size), chances
 
 
 @singledispatch
 def law_of(subject: Any) -> Law:
-    """How the law of a mechanism is gone through."""
+    """Return the enumeration of a mechanism's law."""
     return Law(subject)
 
 
@@ -305,22 +305,22 @@ def _largest_ratio(laws: Sequence[dict[bytes, Fraction]]) -> float:
 
 
 def _worst_misfit(law: Law, words: Words) -> Misfit | None:
-    """Reports of every value against its law: a misfit that honest reports have with chance `LAW_ALARM` at most."""
+    """Return the worst misfit of reports and their law, if honest ones have it with chance `LAW_ALARM` at most."""
     n = max(10, min(_LAW_NUMBERS, _ALL_LAW_NUMBERS // len(law.values)) // law.width)
     worst = Misfit(0, 1.0)
     for value in law.values:
         reports = law.of.randomize(np.full(n, value, dtype=np.int64), words)
-        found = law.compare(value, reports) if law.of.is_valid(reports).all() else None
-        if found is None:
+        counted = law.compare(value, reports) if law.of.is_valid(reports).all() else None
+        if counted is None:
             return Misfit(value, 0.0)
-        chance = fit_of(*found)
+        chance = fit_of(*counted)
         if chance < worst.chance:
             worst = Misfit(value, chance)
     return worst if worst.chance < LAW_ALARM / len(law.values) else None
 
 
 def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
-    """The chance that honest reports fit as badly: chi-square of what is frequent, binomial of what is rare."""
+    """Return the chance that honest reports fit as badly, by chi-square for frequent, binomial for rare ones."""
     n = int(seen.sum())
     if seen[chances == 0].any():
         return 0.0
@@ -334,17 +334,17 @@ def fit_of(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> float:
     counts, means = np.bincount(group, seen), np.bincount(group, expected)
     is_rare = means < _EXPECTED
     few, mean = int(counts[is_rare].sum()), float(means[is_rare].sum())
-    of_rare = float(beta_share(few, n - few + 1, mean / n)) if 0 < few <= n and mean < n else 1.0
+    of_rare = float(betainc(few, n - few + 1, mean / n)) if 0 < few <= n and mean < n else 1.0
     counts, means = counts[~is_rare], means[~is_rare]
     if counts.size < 2:
         return min(1.0, 2 * of_rare)
     counts[-1], means[-1] = counts[-1] + few, means[-1] + mean
-    of_frequent = chi_square_above(counts.size - 1, float(((counts - means) ** 2 / means).sum()))
+    of_frequent = float(chdtrc(counts.size - 1, ((counts - means) ** 2 / means).sum()))
     return min(1.0, 2 * min(of_rare, of_frequent))
 
 
 def _noise_chances(rate: int) -> tuple[int, NDArray[np.float64]]:
-    """How far out noise is told apart, and the chance of each whole number up to there: the last two hold the tails."""
+    """Return how far noise is distinguished, and the chances of whole numbers up to there, with tails at the ends."""
     r = rate / RATE_UNIT
     far = math.ceil(_FAR / r) if r > _FAR / _MOST_NOISE else _MOST_NOISE
     a = math.exp(-r)
@@ -354,7 +354,7 @@ def _noise_chances(rate: int) -> tuple[int, NDArray[np.float64]]:
 
 
 def _noise_symbols(rate: int, noise: NDArray[np.int64]) -> _Fit:
-    """The symbol of each noise, and the chance of each symbol: stretches of equal chance, and the noise modulo 4."""
+    """Return each noise's symbol, of its stretch of equal chance and of itself modulo 4, and symbols' chances."""
     far, chance = _noise_chances(rate)
     stretch = np.minimum((chance.cumsum() - chance / 2) * _STRETCHES, _STRETCHES - 1).astype(np.int64)
     symbols = 4 * stretch + np.arange(-far, far + 1) % 4

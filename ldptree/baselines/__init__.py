@@ -1,20 +1,15 @@
-"""What the model is held against: one function or class a baseline, and a line in a registry.
+"""Baselines that a model is compared with, each a function and a line in a registry.
 
-`BASELINES` are functions that a run scores beside its model, of classes or of numbers; `PUBLIC_LEARNERS` more of them, and
-`REGRESSORS` and `CLASSIFIERS` the papers' rivals as scikit-learn estimators, for benchmarks.
+`BASELINES` are functions that a run scores beside its model, of classes or of numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ldptree.baselines.public import (
-    predict_by_boosting,
     predict_by_forest,
-    predict_by_line,
     predict_by_tree,
     predict_constant,
 )
@@ -64,7 +59,7 @@ class Baseline:
     label: Literal["class", "number"] | None = None
 
     def describe_cap(self, n_rows: int, max_rows: int) -> str:
-        """How many of the rows it learns from, where these are not all, otherwise ""."""
+        """Say how many of the rows it learns from, where these are not all, otherwise ""."""
         if self.max_rows is None or n_rows <= max_rows:
             return ""
         about = "about " if self.reads == "private" else ""
@@ -105,72 +100,7 @@ BASELINES: dict[str, Baseline] = {
 }
 
 
-PUBLIC_LEARNERS: dict[str, Baseline] = {
-    "public_boosting": Baseline(
-        title="gradient boosting on public rows",
-        reads="public",
-        fit_predict=predict_by_boosting,
-        max_rows=PUBLIC_ROWS,
-    ),
-    "public_line": Baseline(
-        title="linear model on public rows",
-        reads="public",
-        fit_predict=predict_by_line,
-        max_rows=PUBLIC_ROWS,
-    ),
-}
-"""What else people would fit on public rows alone: for benchmarks, a run goes without them."""
-
-
 def select_baselines(n_classes: int) -> dict[str, Baseline]:
-    """The baselines for labels of so many classes; 0: for numbers."""
+    """Return the baselines for labels of so many classes, or for numbers if 0."""
     label = "class" if n_classes else "number"
-    return {name: one for name, one in BASELINES.items() if one.label in (None, label)}
-
-
-class Classes(Mapping[str, type]):
-    """Classes by name, each imported when it is first asked for: they need scikit-learn, which is slow to load."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = places
-
-    def module_of(self, name: str) -> str:
-        """The module that a class is defined in."""
-        return f"ldptree.baselines.{self._places[name].partition(':')[0]}"
-
-    def __getitem__(self, name: str) -> type:
-        found: type = getattr(import_module(self.module_of(name)), self._places[name].partition(":")[2])
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-REGRESSORS = Classes(
-    {
-        "phist": "histograms:PHISTRegressor",
-        "aphist": "histograms:APHISTRegressor",
-        "deconv": "deconv:DeconvolutionRegressor",
-        "hist": "histograms:HistRegressor",
-        "krr": "krr:KaryResponseRegressor",
-        "par_dt": "label_dt:PublicPartTreeRegressor",
-        "label_dt": "label_dt:LabelTreeRegressor",
-        "dt": "dt:PlainTreeRegressor",
-        "dt_pub": "dt:PublicTreeRegressor",
-    }
-)
-"""The rivals of LPDT and HistOfTree. Each module says what it guarantees, and what its paper's description violates."""
-
-
-CLASSIFIERS = Classes(
-    {
-        "phist": "phist_classes:PHISTClassifier",
-        "pglm": "pglm:PGLMClassifier",
-        "psgd_linear": "gradient.psgd:PSGDLinearClassifier",
-        "psgd_neural": "gradient.psgd:PSGDNeuralClassifier",
-    }
-)
-"""The rivals of LPCT: `fit(X, y, public=mask)`. PGLM is (epsilon, delta)-LDP, the others are epsilon-LDP."""
+    return {name: baseline for name, baseline in BASELINES.items() if baseline.label in (None, label)}

@@ -1,4 +1,4 @@
-"""Baselines of a run: what plain learners do with public rows alone, or with private rows as they are.
+"""Baselines of a run, in which plain learners use public rows alone, or private rows without noise.
 
 Each is one function, for classes and for numbers: with `n_classes` = 0 the labels are numbers. Those on public rows never
 read a private label. The one on private rows is what a plain tree would be without any privacy, a simulation device: what it
@@ -53,55 +53,6 @@ def predict_by_tree(
     """Class shares, [n_test, C], or mean labels, [n_test], of the leaves of a CART, pruned by cross-validated cost complexity."""
     X, labels = draw_at_most(max_rows, X, labels, seed=seed)
     return fit_pruned_tree(X, labels, test_X, n_classes=n_classes, seed=seed)
-
-
-def predict_by_boosting(
-    X: NDArray[np.float32],
-    labels: NDArray[Any],
-    test_X: NDArray[np.float32],
-    *,
-    n_classes: int,
-    max_rows: int,
-    seed: int,
-) -> Floats:
-    """Class shares, [n_test, C], or numbers, [n_test], of scikit-learn's histogram boosting with its defaults."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    X, labels = draw_at_most(max_rows, X, labels, seed=seed)
-    kind = HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor
-    return _answer(kind(random_state=seed), X, labels, test_X, n_classes)
-
-
-def predict_by_line(
-    X: NDArray[np.float32],
-    labels: NDArray[Any],
-    test_X: NDArray[np.float32],
-    *,
-    n_classes: int,
-    max_rows: int,
-    seed: int,
-) -> Floats:
-    """Class shares, [n_test, C], of a logistic regression, or numbers, [n_test], of a ridge one, on standardised columns."""
-    from sklearn.linear_model import LogisticRegression, RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    X, labels = draw_at_most(max_rows, X, labels, seed=seed)
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if n_classes else RidgeCV())
-    return _answer(model, X, labels, test_X, n_classes)
-
-
-def _answer(
-    model: Any, X: NDArray[np.float32], labels: NDArray[Any], test_X: NDArray[np.float32], n_classes: int
-) -> Floats:
-    """Fit a scikit-learn model and answer; a class without a row gets no share, and where one class alone has rows, all of it."""
-    if not n_classes:
-        numbers: Floats = np.asarray(model.fit(X, labels).predict(test_X), dtype=np.float64)
-        return numbers
-    seen = np.unique(labels)
-    shares = np.zeros((len(test_X), n_classes))
-    shares[:, seen] = 1.0 if len(seen) == 1 else model.fit(X, labels).predict_proba(test_X)
-    return shares
 
 
 def predict_by_forest(

@@ -1,4 +1,4 @@
-"""The holder's side: read a protocol, check it, randomise one row once, remember it."""
+"""The holder's side, which reads and checks a protocol, randomises one row once, and remembers the report."""
 
 from ldptree.client.client import Client, Report
 from ldptree.client.memory import FileMemory

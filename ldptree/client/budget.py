@@ -1,4 +1,4 @@
-"""What the holders on a device have answered, what each answer cost, and the most that they may spend in a lifetime. (The curator
+"""Keep the answers of the holders on a device, the cost of each, and the most that they may spend in a lifetime. (The curator
 keeps accounts of its own: `ldptree.protocol.ledger`.)
 
 Everything is kept in the client's memory, a mapping of texts to texts, in lists that only grow: one of each holder's answers,
@@ -12,19 +12,18 @@ from __future__ import annotations
 import json
 import os
 import threading
-import unicodedata
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from ldptree.errors import BudgetError, DataError
 from ldptree.limits import MAX_LIFETIME
-from ldptree.protocol.ledger import format_epsilon, format_units, is_over, units_of
+from ldptree.protocol.ledger import format_epsilon, format_units, is_over, name_of, units_of
 
 Memory = MutableMapping[str, str]
 
 ANSWERING = threading.RLock()
-"""From looking for a report to keeping it no other thread comes between, of whichever client: two may share a memory."""
+"""Lock that keeps other threads out while a client looks for and keeps a report, as clients may share a memory."""
 os.register_at_fork(
     before=ANSWERING.acquire, after_in_parent=ANSWERING.release, after_in_child=ANSWERING.release
 )
@@ -32,7 +31,7 @@ os.register_at_fork(
 
 @dataclass(frozen=True)
 class QuestionKey:
-    """What is answered once: a round of a campaign, or of a protocol without one, which its digest names."""
+    """The key of a question, answered once. It is a round of a campaign, or else of a protocol, by its digest."""
 
     campaign: str
     round: int
@@ -43,7 +42,7 @@ class QuestionKey:
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """One entry: the question, what its report costs, and the report as it travels."""
+    """One entry, with the question, the cost of its report, and the report as it travels."""
 
     question: QuestionKey
     epsilon: float
@@ -56,7 +55,7 @@ class KeptAnswer:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote. Raises DataError."""
+        """Read what `to_json` wrote. Raises DataError."""
         try:
             kept = json.loads(text)
             (campaign, number), epsilon, report = kept["asked"], kept["epsilon"], kept["report"]
@@ -83,16 +82,13 @@ class KeptAnswers:
     def __init__(self, memory: Memory, *, lifetime: float | None, unstated: float) -> None:
         self._memory = memory
         self._unstated = min(unstated, MAX_LIFETIME)
-        with ANSWERING:
-            self._without_cost = _without_cost(memory)
-            if lifetime is not None:
+        if lifetime is not None:
+            with ANSWERING:
                 self._state(float(lifetime))
 
     def given(self, holder: str, question: QuestionKey) -> str | None:
         """The report that a holder gave to a question, None where there is none yet."""
-        kept = next((a.report for a in self._of(holder) if a.question == question), None)
-        earlier = self._without_cost.get((name_of(holder), question))
-        return self._memory.get(earlier) if kept is None and earlier is not None else kept
+        return next((a.report for a in self._of(holder) if a.question == question), None)
 
     def keep(self, holder: str, question: QuestionKey, epsilon: float, report: str) -> str:
         """Keep a report with its cost, unless the question has been answered meanwhile; returns the one that is kept.
@@ -103,31 +99,15 @@ class KeptAnswers:
         mine, known = KeptAnswer(question, epsilon, report), list(self._of(holder))
         while not (kept := [a.report for a in known if a.question == question]):
             # Read after the answers: who lowers the lifetime and then answers takes the number that is written to here.
-            self._check(holder, mine, known)
+            self._check(mine, known)
             known.append(KeptAnswer.from_json(self._add(_answer_key(holder, len(known)), mine.to_json())))
         return kept[0]
-
-    def keep_cost(self, holder: str, question: QuestionKey, epsilon: float) -> None:
-        """Write down what a report costs that an earlier ldptree kept without its cost."""
-        if (earlier := self._without_cost.get((name_of(holder), question))) is None:
-            return
-        known = list(self._of(holder))
-        while all(a.question != question for a in known):
-            mine = KeptAnswer(question, epsilon, self._memory[earlier])
-            known.append(KeptAnswer.from_json(self._add(_answer_key(holder, len(known)), mine.to_json())))
 
     def _of(self, holder: str) -> Iterator[KeptAnswer]:
         texts = _entries(self._memory, lambda n: _answer_key(holder, n))
         return (KeptAnswer.from_json(text) for text in texts)
 
-    def _check(self, holder: str, new: KeptAnswer, known: Sequence[KeptAnswer]) -> None:
-        answered = {answer.question for answer in known}
-        unknown = [q for who, q in self._without_cost if who == name_of(holder) and q not in answered]
-        if unknown:
-            raise BudgetError(
-                f"what the answer to {unknown[0]} cost was not kept ({len(unknown)} such, of an earlier ldptree), so nothing new "
-                "is answered. Ask for that report once more, under its protocol: it is given out again, and its cost is kept"
-            )
+    def _check(self, new: KeptAnswer, known: Sequence[KeptAnswer]) -> None:
         amounts = [units_of(answer.epsilon, "epsilon") for answer in known]
         asked, lifetime = units_of(new.epsilon, "epsilon"), self._lifetime()
         cap = units_of(lifetime, "lifetime_epsilon")
@@ -159,11 +139,6 @@ class KeptAnswers:
         return str(self._memory[key])
 
 
-def name_of(holder: str) -> str:
-    """The one spelling of a holder's name: trimmed, NFC."""
-    return unicodedata.normalize("NFC", holder.strip())
-
-
 def _answer_key(holder: str, n: int) -> str:
     return json.dumps({"answer": n, "holder": name_of(holder)})
 
@@ -186,20 +161,6 @@ def _amount(text: str) -> float:
     except (ValueError, TypeError, BudgetError):
         raise _damaged() from None
     return amount
-
-
-def _without_cost(memory: Memory) -> dict[tuple[str, QuestionKey], str]:
-    """Keys of reports as ldptree kept them before it kept what they cost, by holder and question."""
-    found: dict[tuple[str, QuestionKey], str] = {}
-    for key in memory:
-        if isinstance(key, str) and key.startswith("["):
-            try:
-                holder, campaign, number = json.loads(key)
-            except (ValueError, TypeError, RecursionError):
-                continue
-            if [type(part) for part in (holder, campaign, number)] == [str, str, int]:
-                found.setdefault((name_of(holder), QuestionKey(campaign, number)), key)
-    return found
 
 
 def _damaged() -> DataError:

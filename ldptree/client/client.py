@@ -1,4 +1,4 @@
-"""The holder's side, on its own: read a protocol, randomise one row, send the same report ever after.
+"""The holder's side on its own. Reads a protocol, randomises one row, and sends the same report ever after.
 
 Needs Python and numpy, nothing else. What the curator does with reports is elsewhere; how they travel is up to you.
 
@@ -41,7 +41,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What one holder sends in one round.
+    """The report of one holder in one round.
 
     Attributes:
         protocol: digest of the protocol it answers.
@@ -209,8 +209,6 @@ class Client:
                     f"memory: it keeps a {'simulated' if report.simulation else 'real'} report of this holder, and this client "
                     f"is {'not ' if report.simulation else ''}of a simulation. Keep simulated reports in a memory of their own"
                 )
-            if report.protocol == self.protocol.digest:
-                self._answers.keep_cost(holder, question, epsilon)
         if report.protocol != self.protocol.digest:
             raise ProtocolMismatch(
                 f"campaign {self.protocol.campaign!r}, round {round_number}: already answered, under another protocol. "
@@ -287,12 +285,12 @@ def _words(words: Any) -> Words | None:
 
 
 def _is_seeded(words: Any) -> bool:
-    """Whether coins come from a seed: a numpy Generator's do."""
+    """Return whether coins come from a seed, as those of a numpy Generator do."""
     return not isinstance(words, Words) or words.is_seeded
 
 
 def _is_row(x: Any, n: int) -> bool:
-    """Whether it is a sequence of n values, of which none need be of the right type."""
+    """Return whether it is a sequence of n values, of which none need be of the right type."""
     try:
         has_length = not isinstance(x, str | bytes | bytearray | memoryview) and len(x) == n
     except TypeError:
@@ -301,7 +299,7 @@ def _is_row(x: Any, n: int) -> bool:
 
 
 def _raw(feature: Feature, value: Any) -> float:
-    """The value as the encoding reads it: a number, or the index of a level (-1 for one not listed); NaN is missing."""
+    """Return the value as the encoding reads it, a number or a level's index (-1 for unlisted). NaN is missing."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return math.nan

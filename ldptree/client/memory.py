@@ -1,5 +1,5 @@
-"""The memory of a client on the holder's own disk: a file of texts by key, which several processes may share, and which notices
-when it was damaged. `budget` says what the texts mean.
+"""The memory of a client on the holder's own disk, a file of texts by key. Several processes may share it, and it
+notices damage. `budget` says what the texts mean.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FileMemory(MutableMapping[str, str]):
         return self._read()[key]
 
     def __setitem__(self, key: str, value: str) -> None:
-        """Keep a text. Raises ProtocolMismatch where another process has kept one meanwhile: ask again for that one."""
+        """Keep a text. Raises ProtocolMismatch if another process kept one meanwhile, which then counts."""
         if self.setdefault(key, value) != value:
             raise ProtocolMismatch(
                 f"{self._path}: another process has answered meanwhile. Ask again: its report is given out."
@@ -127,6 +127,6 @@ class FileMemory(MutableMapping[str, str]):
 
 
 def _content(kept: Any) -> Mapping[str, Any]:
-    """What the file holds, its digest too."""
+    """Return the file's content, with its digest."""
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
     return {"version": VERSION, "kept": kept, "digest": digest}

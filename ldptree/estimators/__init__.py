@@ -1,4 +1,4 @@
-"""scikit-learn estimators: each is parameters and a docstring over its family."""
+"""scikit-learn estimators, each made of parameters and a docstring over its family."""
 
 from importlib.util import find_spec
 

@@ -1,8 +1,8 @@
-"""Correction as scikit-learn estimators: a public model, corrected by one randomised report of everybody else."""
+"""Correction as scikit-learn estimators, with a public model corrected by one randomised report of everybody else."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +16,12 @@ from ldptree.families.correction import Correction
 from ldptree.families.correction_plan import CorrectionPlan
 from ldptree.families.corrections import Corrections
 from ldptree.families.family import converse
-from ldptree.limits import MAX_PROTOCOL_BYTES, is_number
-from ldptree.mechanisms import RESIDUAL_CHOICES
+from ldptree.families.settings import Collection, CorrectionSettings, Mechanism
 from ldptree.models.corrected import CorrectedModel
-from ldptree.partition import PARTITIONS
-from ldptree.public_models import BASES
 from ldptree.public_models.fit import with_thresholds
 from ldptree.public_models.model import PublicModel
-from ldptree.validation import Noisy, check_depth, one_of
+from ldptree.settings import Settings
+from ldptree.validation import Noisy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -34,20 +32,22 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-MOST_LEVELS = 1024
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualReports(Settings):
+    """The reports of private rows."""
+
+    mechanism: Mechanism = "auto"
+    """An oracle's name, "signed_subset", or "auto": of grr, oue and signed_subset the one that leaves least noise."""
+    feature_range: Any = None
+    """(low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any."""
 
 
 class _CorrectionEstimator(PublicRowsEstimator):
-    """What classifier and regressor share."""
+    """The parameters and the fit that classifier and regressor share."""
 
     base: Any
-    partition: Any
-    depth: Any
     mechanism: Any
-    label_levels: Any
-    questions: Any
-    max_protocol_bytes: Any
-    residual_range: Any = "auto"
 
     base_: PublicModel
     corrections_: Corrections
@@ -61,17 +61,12 @@ class _CorrectionEstimator(PublicRowsEstimator):
         encoding = rows.encoding
         if self._fitted_base is not None:
             encoding = with_thresholds(encoding, self._fitted_base)
+        settings = self._read(CorrectionSettings)
         family = Correction(
+            **{name: getattr(settings, name) for name in settings.names()},
             epsilon=float(self.epsilon),
             heading={"target": target_name(encoding.columns)},
-            base=self._fitted_base if self._fitted_base is not None else str(self.base),
-            partition=str(self.partition),
-            depth=self.depth,
             mechanism=str(self.mechanism),
-            n_levels=self.label_levels,
-            residual_range=None if self._is_auto("residual_range") else float(self.residual_range),
-            questions=self.questions,
-            max_bytes=int(self.max_protocol_bytes),
             seed=public_seed(seeds),
         )
         rows = replace(rows, encoding=encoding)
@@ -80,11 +75,11 @@ class _CorrectionEstimator(PublicRowsEstimator):
         answers = transcript[-1]
         self.base_, self.plan_ = view.evidence.base, answers.published.evidence.plan
         self.corrections_ = self.model_.corrections
-        self.protocols_, self.totals_ = tuple(one.protocol for one in transcript), answers.totals
+        self.protocols_, self.totals_ = tuple(turn.protocol for turn in transcript), answers.totals
         self.says_ = self._describe(rows)
 
     def _describe(self, rows: SplitRows) -> str:
-        """What was found, in one line; without public rows and a fitted base a constant was corrected, and no public model."""
+        """Say what was found, in one line; without public rows and a fitted base a constant was corrected."""
         if rows.n_public or self._fitted_base is not None:
             return self.corrections_.says_of(rows.label)
         base = f"an equal share of {len(rows.label)} classes" if rows.label else "the constant 0"
@@ -92,48 +87,24 @@ class _CorrectionEstimator(PublicRowsEstimator):
 
     @property
     def _fitted_base(self) -> Any:
-        """The fitted scikit-learn model that was given, None for one of `BASES`; a `FrozenEstimator` around it is taken off."""
-        if self.base is None or isinstance(self.base, str):
-            return None
-        return self.base.estimator if type(self.base).__name__ == "FrozenEstimator" else self.base
-
-    def _is_auto(self, parameter: str) -> bool:
-        value = getattr(self, parameter)
-        return isinstance(value, str) and value == "auto"
+        """The fitted scikit-learn model that was given, None where one is named."""
+        base = self._read(CorrectionSettings).named_base
+        return None if isinstance(base, str) else base
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._fitted_base is None:
-            one_of(
-                "base",
-                self.base,
-                ("auto", *BASES),
-                "or a fitted scikit-learn tree, forest or histogram boosting",
-            )
-        one_of("partition", self.partition, PARTITIONS)
-        one_of("mechanism", self.mechanism, RESIDUAL_CHOICES)
-        check_depth(self.depth)
-        if not self._is_auto("questions") and not (
-            is_number(self.questions, whole=True) and self.questions in (1, 2)
-        ):
-            raise ConfigError(f'questions must be "auto", 1 or 2, got {self.questions!r}')
-        levels = self.label_levels
-        if not self._is_auto("label_levels") and not (
-            is_number(levels, whole=True) and 2 <= levels <= MOST_LEVELS
-        ):
-            raise ConfigError(
-                f'label_levels must be "auto" or a whole number from 2 to {MOST_LEVELS}, got {levels!r}'
-            )
-        if not (is_number(self.max_protocol_bytes, whole=True) and self.max_protocol_bytes > 0):
-            raise ConfigError(
-                f"max_protocol_bytes must be a whole number above 0, got {self.max_protocol_bytes!r}"
-            )
-        half = self.residual_range
-        if not self._is_auto("residual_range") and not (is_number(half) and half > 0):
-            raise ConfigError(f'residual_range must be "auto" or a number above 0, got {half!r}')
+        collection = Collection(mechanism=self.mechanism, label="number" if self._is_numeric else "class")
+        if refusals := self._read(CorrectionSettings).refusals(collection):
+            raise ConfigError("\n".join(refusals))
 
 
-class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # type: ignore[misc]
+class CorrectionClassifier(
+    Noisy,
+    ClassifierMixin,  # type: ignore[misc]
+    _CorrectionEstimator,
+    settings=(CorrectionSettings, ResidualReports),
+    without=("residual_range",),
+):
     """A public classifier, corrected where private people differ from it.
 
     A model is fitted on public rows and published. Every private row computes its residual (1 if it has the class, else 0, less
@@ -142,21 +113,7 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
     draws the one class whose residual it reports, and says which.
 
     Args:
-        epsilon: the budget of each private row, above 0 and at most 64.
-        base: "auto", which is "blend": forests, boosted trees and a straight line, weighed by their errors on public rows that
-            they were not fitted on; "forest", "boosting", "tree" (smoothed, with its uncertainty), or a fitted scikit-learn tree,
-            forest or histogram boosting whose training rows you declare public (in a `FrozenEstimator` inside searches, which
-            clone it otherwise). Without public rows a constant.
-        partition: of the collection tree: "cart", "max-edge" or "random-edge"; without public rows one of the edges.
-        depth: of the collection tree: "auto", or the deepest a cell may lie, at most 62.
-        mechanism: an oracle's name, "signed_subset", or "auto": of grr, oue and signed_subset the one that leaves least noise.
-        label_levels: levels of a residual: "auto", or a whole number from 2.
-        questions: 1: everybody reports on a cell. 2: half report first along which column the model is wrong, and the cells
-            of the others are cut there. "auto": 2 where public rows and epsilon say that it would be seen.
-        feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
-        max_protocol_bytes: the largest protocol that is published; a forest shrinks to fit, any other base is refused.
-        random_state: None draws the holders' coins from the operating system. A number makes a simulation that can be
-            repeated, and protects nobody.
+        {parameters}
 
     Attributes:
         classes_: the labels of the public rows, or those of a fitted base; without either, of all rows.
@@ -171,31 +128,6 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
     """
 
     _is_numeric = False
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        base: Any = "auto",
-        partition: str = "cart",
-        depth: str | int = "auto",
-        mechanism: str = "auto",
-        label_levels: str | int = "auto",
-        questions: str | int = "auto",
-        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.base = base
-        self.partition = partition
-        self.depth = depth
-        self.mechanism = mechanism
-        self.label_levels = label_levels
-        self.questions = questions
-        self.feature_range = feature_range
-        self.max_protocol_bytes = max_protocol_bytes
-        self.random_state = random_state
 
     def _read_labels(
         self, labels: NDArray[Any], is_public: NDArray[np.bool_]
@@ -217,16 +149,18 @@ class CorrectionClassifier(Noisy, ClassifierMixin, _CorrectionEstimator):  # typ
         return self.model_.predict_proba(rows)
 
 
-class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type: ignore[misc]
+class CorrectionRegressor(
+    Noisy,
+    RegressorMixin,  # type: ignore[misc]
+    _CorrectionEstimator,
+    settings=(CorrectionSettings, ResidualReports),
+):
     """A public regressor, corrected where private people differ from it.
 
     As `CorrectionClassifier`, with the residual label less prediction, clipped to a range that public out-of-fold errors give.
 
     Args:
-        epsilon, base, partition, depth, mechanism, label_levels, questions, feature_range, max_protocol_bytes, random_state: as
-            of `CorrectionClassifier`.
-        residual_range: residuals are clipped to +- this: "auto" (2 rms of public out-of-fold errors, at most the largest; without
-            public rows 1), or a number above 0.
+        {parameters}
 
     Attributes:
         base_, corrections_, says_, plan_, protocols_, totals_, model_, ledger_, n_features_in_, feature_names_in_: as of
@@ -235,37 +169,16 @@ class CorrectionRegressor(Noisy, RegressorMixin, _CorrectionEstimator):  # type:
 
     _is_numeric = True
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        base: Any = "auto",
-        partition: str = "cart",
-        depth: str | int = "auto",
-        mechanism: str = "auto",
-        label_levels: str | int = "auto",
-        questions: str | int = "auto",
-        residual_range: str | float = "auto",
-        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        max_protocol_bytes: int = MAX_PROTOCOL_BYTES,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.base = base
-        self.partition = partition
-        self.depth = depth
-        self.mechanism = mechanism
-        self.label_levels = label_levels
-        self.questions = questions
-        self.residual_range = residual_range
-        self.feature_range = feature_range
-        self.max_protocol_bytes = max_protocol_bytes
-        self.random_state = random_state
+    residual_range: Any
 
     def _read_labels(
         self, labels: NDArray[Any], is_public: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], tuple[Any, ...]]:
-        if self._is_auto("residual_range") and not is_public.any() and self._fitted_base is None:
+        if (
+            self._read(CorrectionSettings).residual_range == "auto"
+            and not is_public.any()
+            and self._fitted_base is None
+        ):
             warn_of_assumed_label(-1.0, 1.0, "residual_range")
         return labels, ()
 

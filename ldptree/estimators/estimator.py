@@ -1,14 +1,15 @@
-"""What the estimators share: a fit plays the holders on this machine, and keeps what everybody may see.
+"""The base of the estimators. A fit plays the holders on this machine, and keeps what everybody may see.
 
 Either some rows are public (`PublicRowsEstimator`), or some features of each row (`PublicFeaturesEstimator`).
 """
 
 from __future__ import annotations
 
+import textwrap
 from abc import abstractmethod
-from html import escape
+from dataclasses import dataclass, field, make_dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,14 +20,16 @@ from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.holders import SplitRows, encoding_of
 from ldptree.families.family import RoundsFamily, converse, respond_in_rounds
-from ldptree.limits import is_number
+from ldptree.families.settings import FamilySettings
+from ldptree.limits import check_epsilon, is_number
+from ldptree.plain_text import escape_html
 from ldptree.protocol.ledger import Charge, Ledger, Names
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question
+from ldptree.settings import Read, Settings, texts_of
 from ldptree.validation import (
     check_aligned,
     check_class_labels,
     check_seed,
-    checked_epsilon,
     checked_mask,
     classes_of,
     one_of,
@@ -34,6 +37,8 @@ from ldptree.validation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
@@ -41,9 +46,42 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-class Estimator(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn estimator that sees private rows through their reports only."""
+S = TypeVar("S", bound=Settings)
+LINE = 116
 
+
+def _read_seed(random_state: Any) -> Any:
+    check_seed(random_state)
+    return random_state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget(Settings):
+    """The parameters of a fit that come first and last in every estimator."""
+
+    epsilon: Annotated[float, Read(check_epsilon)] = 1.0
+    """The budget of each private row, above 0 and at most 64."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coins(Settings):
+    """The coins of a fit."""
+
+    random_state: Annotated[Any, Read(_read_seed)] = None
+    """None draws the holders' coins from the operating system. A number makes a simulation that can be repeated, and protects
+    nobody.
+    """
+
+
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator that sees private rows through their reports only.
+
+    A subclass names the settings that its parameters are, as in `class Mine(Estimator, settings=(MySettings,), without=("x",))`.
+    Its `__init__` and the part of its docstring that says "{parameters}" are made of them.
+    """
+
+    _settings: ClassVar[tuple[type[Settings], ...]] = (Budget, Coins)
+    _family_settings: ClassVar[type[FamilySettings]]
     _is_numeric: ClassVar[bool]
     """Whether labels are numbers, not classes."""
 
@@ -58,15 +96,19 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     _learned: ClassVar[str] = "model_"
     """What there is once a fit has come to its end."""
 
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
+    def __init_subclass__(
+        cls, settings: tuple[type[Settings], ...] = (), without: tuple[str, ...] = (), **others: Any
+    ) -> None:
+        super().__init_subclass__(**others)
+        if settings:
+            _take_parameters(cls, (Budget, *settings, Coins), without)
         inherited = getattr(cls, "fit", None)
         if isinstance(inherited, FunctionType) and "fit" not in vars(cls):
             # Of a wrong argument Python's own error names the class that a function was written in, which nobody has called.
             cls.fit = _named_anew(inherited, f"{cls.__qualname__}.fit")
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a model: a fit that was refused has left classes and columns, and none."""
+        """Return whether there is a model. A refused fit has left classes and columns, but no model."""
         return hasattr(self, self._learned)
 
     def __str__(self) -> str:
@@ -74,18 +116,33 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return f"{self!r}\n{self.model_}" if self.__sklearn_is_fitted__() else repr(self)
 
     def _html_repr(self) -> str:
-        """What a notebook shows: scikit-learn's table of parameters until it is fitted, then what was learned."""
+        """Return scikit-learn's table of parameters until it is fitted, then what was learned, for a notebook."""
         if not self.__sklearn_is_fitted__():
             return str(super()._html_repr())
-        return f"<p>{escape(repr(self))}</p>{self.model_._repr_html_()}"
+        return f"<p>{escape_html(repr(self))}</p>{self.model_._repr_html_()}"
+
+    def _read(self, of: type[S]) -> S:
+        """Return these of the parameters, checked. Raises ConfigError."""
+        return of(**{name: getattr(self, name) for name in of.names() if hasattr(self, name)})
 
     def _check_parameters(self) -> None:
         """Raise ConfigError for what can be wrong before a row is looked at."""
-        checked_epsilon(self.epsilon)
-        check_seed(self.random_state)
+        for of in self._settings:
+            settings = self._read(of)
+            if isinstance(settings, FamilySettings):
+                self._check_devices(settings.DEVICES)
+
+    def _check_devices(self, devices: Mapping[str, tuple[str, str]]) -> None:
+        """Raise ConfigError where a report that gives holders away is asked of anybody but a simulation's."""
+        for name, (device, instead) in devices.items():
+            if getattr(self, name) == device and self.random_state is None:
+                raise ConfigError(
+                    f'{name} = "{device}" is a simulation device, its floating-point noise gives holders away; use '
+                    f'"{instead}", or set random_state'
+                )
 
     def _begin_fit(self) -> None:
-        """Check parameters, without the model of an earlier fit: where this one is refused, its classes would name the other's.
+        """Drop the model of an earlier fit and check parameters, so that a refused fit leaves no stale classes.
 
         Raises:
             ConfigError: a parameter is wrong.
@@ -117,6 +174,30 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _column_names(self) -> NDArray[Any] | None:
         """The names of the columns of X, where it had any."""
         return getattr(self, "feature_names_in_", None)
+
+
+def _take_parameters(
+    cls: type[Estimator], settings: tuple[type[Settings], ...], without: tuple[str, ...]
+) -> None:
+    """Give an estimator the fields of settings as its parameters: in its `__init__`, and in its docstring."""
+    defaults = {
+        name: value for of in settings for name, value in of.defaults().items() if name not in without
+    }
+    texts = {name: text for of in settings for name, text in texts_of(of).items()}
+    parameters = [
+        (name, Any, field(default=default, kw_only=name != "epsilon")) for name, default in defaults.items()
+    ]
+    cls._settings = settings
+    cls._family_settings = next(of for of in settings if issubclass(of, FamilySettings))
+    cls.__init__ = make_dataclass(cls.__qualname__, parameters).__init__  # type: ignore[method-assign,misc]
+    if cls.__doc__ is not None:
+        lines = [
+            textwrap.fill(
+                f"{name}: {texts.get(name, '')}", LINE, initial_indent=" " * 8, subsequent_indent=" " * 12
+            )
+            for name in defaults
+        ]
+        cls.__doc__ = cls.__doc__.replace("        {parameters}", "\n".join(lines))
 
 
 def _named_anew(function: FunctionType, qualname: str) -> FunctionType:
@@ -198,6 +279,20 @@ class PublicRowsEstimator(Estimator):
         return codes, tuple(v.item() if isinstance(v, np.generic) else v for v in self.classes_)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown(Settings):
+    """The features that rows show, and their ranges."""
+
+    private_features: Any = None
+    """Columns that everybody protects, by number or name; [] protects the label alone. None: `protects` says it (of HistOfTree
+    without it all of them, which is plain LDP).
+    """
+    feature_range: Any = None
+    """(low, high), numbers or one for each feature, to which features are scaled. None: (0, 1), or of public_features the range
+    of the values that are shown, where there are any.
+    """
+
+
 class PublicFeaturesEstimator(Estimator):
     """Some features of each row are public; of the others and the label a row sends reports only."""
 
@@ -247,14 +342,14 @@ class PublicFeaturesEstimator(Estimator):
 
     @abstractmethod
     def _read_mask(self, protects: ArrayLike | None, shape: tuple[int, int]) -> Mask:
-        """Which values are protected, bool [n, d]. Raises ConfigError or DataError."""
+        """Return which values are protected, bool [n, d]. Raises ConfigError or DataError."""
 
     @abstractmethod
     def _prepare(self, rows: Floats, mask: Mask, seeds: Ints | None) -> tuple[RoundsFamily[Any], Floats]:
-        """Who asks, and the scaled rows [n, d]."""
+        """Return the family that asks, and the scaled rows [n, d]."""
 
     def _view(self, points: Floats, mask: Mask) -> PublicView:
-        """What everybody can see of the scaled rows [n, d]."""
+        """Return what everybody can see of the scaled rows [n, d]."""
         return PublicView.of(points, mask)
 
     def _seeded_words(self, seeds: Ints) -> Words:
@@ -275,7 +370,7 @@ class PublicFeaturesEstimator(Estimator):
                 f"private_features must be a list of columns, got {private!r}; write [{private!r}]"
             )
         known = [] if names is None else [str(name) for name in names]
-        found = []
+        columns = []
         for feature in private:
             if isinstance(feature, str):
                 if not known:
@@ -283,11 +378,11 @@ class PublicFeaturesEstimator(Estimator):
                         f"private_features: {feature!r} is a name, and X has no column names; give numbers"
                     )
                 one_of("private_features", feature, known)
-                found.append(known.index(feature))
+                columns.append(known.index(feature))
             elif is_number(feature, whole=True) and 0 <= feature < d:
-                found.append(int(feature))
+                columns.append(int(feature))
             else:
                 raise ConfigError(
                     f"private_features: {feature!r} is no column; give a name, or a whole number from 0 to {d - 1}"
                 )
-        return found
+        return columns

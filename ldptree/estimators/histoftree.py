@@ -1,4 +1,4 @@
-"""HistOfTree and AdHistOfTree as a scikit-learn regressor: some features are public, two randomised reports of every row."""
+"""HistOfTree and AdHistOfTree as a scikit-learn regressor, with public features and two reports of every row."""
 
 from __future__ import annotations
 
@@ -10,33 +10,19 @@ from sklearn.base import RegressorMixin
 
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
-from ldptree.estimators.estimator import PublicFeaturesEstimator
+from ldptree.estimators.estimator import PublicFeaturesEstimator, Shown
 from ldptree.estimators.holders import column_names, encoding_between
 from ldptree.estimators.range_warnings import (
     warn_of_assumed_features,
     warn_of_assumed_label,
     warn_of_shown_beyond,
 )
-from ldptree.families.histoftree import BIN_SHIFTS, RELEASES, HistOfTree, HistOfTreeModel
-from ldptree.limits import MAX_DEPTH, is_number, label_ends
-from ldptree.mechanisms.masked import MASKED
-from ldptree.mechanisms.numbers import NUMBERS
-from ldptree.partition.masked import CRITERIA, SPLITS
-from ldptree.partition.product import MAX_BINS
+from ldptree.families.histoftree import HistOfTree, HistOfTreeModel
+from ldptree.families.settings import HistOfTreeSettings
 from ldptree.protocol.question import PublicView
-from ldptree.validation import (
-    Noisy,
-    check_simulated,
-    checked_count,
-    checked_number,
-    checked_protects,
-    checked_range,
-    one_of,
-)
+from ldptree.validation import Noisy, checked_protects, checked_range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from ldptree.protocol.question import AnsweredQuestion
@@ -46,7 +32,12 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-class HistOfTreeRegressor(Noisy, RegressorMixin, PublicFeaturesEstimator):  # type: ignore[misc]
+class HistOfTreeRegressor(
+    Noisy,
+    RegressorMixin,  # type: ignore[misc]
+    PublicFeaturesEstimator,
+    settings=(HistOfTreeSettings, Shown),
+):
     """HistOfTree (Ma, Jia and Yang, AISTATS 2025): a histogram on private features times a tree on public ones.
 
     Each row is a holder who shows some features, the same for everybody (`private_features`) or chosen by each (`protects`),
@@ -58,28 +49,7 @@ class HistOfTreeRegressor(Noisy, RegressorMixin, PublicFeaturesEstimator):  # ty
     .01 and t_shift -1, both of the paper's grid, nothing is tuned on data; they were set on the law of section 5.1.
 
     Args:
-        epsilon: the budget of each row, at most 64.
-        private_features: columns that everybody protects, by number or name; None: all of them (plain LDP). [] leaves the
-            label alone to be protected, which then takes the whole epsilon.
-        t: bins a histogram feature, to 254. s: how many features are binned; "auto" is the number of private ones where
-            everybody protects the same. p: depth of the tree, at most 62.
-        partition: "max-edge" (Algorithm 1) or "cart", scored with noisy labels by the rows that show the feature.
-        criterion: of max-edge: "weighted" by size, or "printed" as in Algorithm 1.
-        min_samples_leaf: fewest rows that show the feature on either side of a split; 0 (max-edge) splits without rows.
-        mechanism: of the cell: "grr" (eqs 16, 17) or "randomized_response" (eqs 5, 8).
-        label: of the label: one of `ldptree.mechanisms.numbers.NUMBERS`; floating-point ones, the paper's
-            "laplace" among them, are refused without `random_state`.
-        rho: the share of epsilon that the cell takes, above 0 and below 1 (the paper's appendix C.1 calls the label's
-            share rho). Where cells follow from what is shown, they are not asked for and the label takes all.
-        bias_weight: the constant on the second term of (15). t_shift: what is added to t*: -1, 0 or 1.
-        mask_release: what is sent of `protects`: "all"; "cells", which sends the cells a holder could be in (section 3.4
-            (ii), from which much of the mask can be read); "none", nothing, so that features shown count for nothing.
-            The last two look at no shown value and split at random, and (15) supposes that everything is protected.
-        label_range: (low, high); labels are clipped to it. None: (-1, 1). It must not come from private labels.
-        feature_range: (low, high), numbers or one for each feature, to whose ends values are moved; None: (0, 1). A warning
-            tells of values beyond it that are shown; of protected ones nothing does.
-        random_state: None draws coins from the operating system. A number makes a simulation that can be repeated, and
-            protects nobody.
+        {parameters}
 
     Attributes:
         model_: what is released.
@@ -92,44 +62,8 @@ class HistOfTreeRegressor(Noisy, RegressorMixin, PublicFeaturesEstimator):  # ty
     _is_numeric = True
     model_: HistOfTreeModel
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        private_features: Sequence[int | str] | None = None,
-        t: int | str = "auto",
-        s: int | str = "auto",
-        p: int | str = "auto",
-        partition: str = "max-edge",
-        criterion: str = "weighted",
-        min_samples_leaf: int = 1,
-        mechanism: str = "grr",
-        label: str = "optimal_label",
-        rho: float = 0.5,
-        bias_weight: float = 0.01,
-        t_shift: int = -1,
-        mask_release: str = "all",
-        label_range: tuple[float, float] | None = None,
-        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon: Any = epsilon
-        self.private_features: Any = private_features
-        self.t: Any = t
-        self.s: Any = s
-        self.p: Any = p
-        self.partition: Any = partition
-        self.criterion: Any = criterion
-        self.min_samples_leaf: Any = min_samples_leaf
-        self.mechanism: Any = mechanism
-        self.label: Any = label
-        self.rho: Any = rho
-        self.bias_weight: Any = bias_weight
-        self.t_shift: Any = t_shift
-        self.mask_release: Any = mask_release
-        self.label_range: Any = label_range
-        self.feature_range: Any = feature_range
-        self.random_state: Any = random_state
+    label_range: Any
+    mask_release: Any
 
     def predict(self, X: ArrayLike) -> Floats:
         """Labels [n] of complete rows [n, d]."""
@@ -171,54 +105,17 @@ class HistOfTreeRegressor(Noisy, RegressorMixin, PublicFeaturesEstimator):  # ty
         self.answers_ = transcript
 
     def _ends(self, d: int) -> tuple[Floats, Floats]:
-        """The range of each of d features: 0 to 1 where none is given, as protected values cannot tell it."""
+        """Return the range of each of d features, 0 to 1 if none is given, as protected values cannot tell it."""
         return checked_range((0.0, 1.0) if self.feature_range is None else self.feature_range, d)
 
     def _family(self, d: int, seeds: Ints | None) -> HistOfTree:
-        low, high = label_ends((-1.0, 1.0) if self.label_range is None else self.label_range)
-        s, t, p = (None if isinstance(value, str) else int(value) for value in (self.s, self.t, self.p))
-        if s is not None and s > d:
-            raise ConfigError(f"s = {s}: there are {d} features to bin; choose at most {d}")
+        settings = self._read(HistOfTreeSettings)
+        low, high = (-1.0, 1.0) if settings.label_range is None else settings.label_range
         return HistOfTree(
+            **{name: getattr(settings, name) for name in settings.names()},
             epsilon=float(self.epsilon),
             encoding=encoding_between(column_names(self._column_names, d), *self._ends(d)),
             low=low,
             high=high,
-            n_binned=s,
-            bins=t,
-            depth=p,
-            bias_weight=float(self.bias_weight),
-            bin_shift=int(self.t_shift),
-            splits=self.partition,
-            criterion=self.criterion,
-            min_samples_leaf=int(self.min_samples_leaf),
-            mechanism=self.mechanism,
-            label=self.label,
-            rho=float(self.rho),
-            mask_release=self.mask_release,
             seed=int.from_bytes(os.urandom(4), "little") if seeds is None else int(seeds[0]),
         )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("partition", self.partition, SPLITS)
-        one_of("criterion", self.criterion, CRITERIA)
-        one_of("mechanism", self.mechanism, MASKED)
-        one_of("label", self.label, NUMBERS)
-        devices = [name for name, kind in NUMBERS.items() if kind.is_simulation_device]
-        check_simulated("label", self.label, self.random_state, devices=devices, instead="optimal_label")
-        one_of("mask_release", self.mask_release, RELEASES)
-        for name, low, high in (("t", 1, MAX_BINS), ("s", 0, 2**31), ("p", 0, MAX_DEPTH)):
-            value = getattr(self, name)
-            if value != "auto" and not (is_number(value, whole=True) and low <= value <= high):
-                raise ConfigError(
-                    f'{name} must be "auto" or a whole number from {low} to {high}, got {value!r}'
-                )
-        checked_count("min_samples_leaf", self.min_samples_leaf, low=self.partition == "cart", high=2**31)
-        if not is_number(self.rho) or not 0 < self.rho < 1:
-            raise ConfigError(
-                f"rho, the cell's share of epsilon, must be above 0 and below 1, got {self.rho!r}"
-            )
-        checked_number("bias_weight", self.bias_weight, low=0, high=1e6, is_open=True)
-        if not is_number(self.t_shift, whole=True) or self.t_shift not in BIN_SHIFTS:
-            raise ConfigError(f"t_shift must be -1, 0 or 1, got {self.t_shift!r}")

@@ -1,4 +1,4 @@
-"""The holders, played on this machine: their rows go in, and only their reports come out."""
+"""Holders played on this machine. Their rows go in, and only their reports come out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ldptree.families.family import Counted, Evidence, PublicRows, Published, co
 from ldptree.mechanisms import Mechanism
 from ldptree.protocol.ledger import Charge, Ledger, RowRange
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.raw_sums import RawSums
+from ldptree.protocol.totals import RawSums
 from ldptree.validation import checked_range
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def encoding_between(columns: Iterable[str], low: Floats, high: Floats) -> Encod
 
 
 def column_names(names: Iterable[Any] | None, d: int) -> list[str]:
-    """What X calls its d columns, or x0, x1 and so on."""
+    """Return the names of the d columns of X, or x0, x1 and so on."""
     return [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
 
 
@@ -91,12 +91,12 @@ def target_name(columns: tuple[str, ...]) -> str:
 
 
 def public_seed(seeds: Ints | None) -> int:
-    """Of public coins: of a simulation, or fresh."""
+    """Return the seed of public coins, from a simulation's seed or fresh."""
     return int.from_bytes(os.urandom(7), "little") if seeds is None else int(seeds[3])
 
 
 def words_of(protocol: Protocol, seeds: Ints | None) -> Words:
-    """The operating system's coins, or those of a simulation: never the same for two protocols or rounds."""
+    """Return the operating system's coins, or those of a simulation, which differ for any two protocols or rounds."""
     if seeds is None:
         return Words.system()
     (round_number,) = protocol.rounds
@@ -112,7 +112,7 @@ def respond_with(
     seeds: Ints | None,
     start: int = 0,
 ) -> Callable[[Published[Evidence]], Counted[Evidence]]:
-    """The holders' side of a conversation: every private row [n, d] answers each question that it is asked once.
+    """Return the holders' side of a conversation. Every private row [n, d] answers each question that it is asked once.
 
     Args:
         X: private rows.
@@ -169,7 +169,7 @@ def _collect_sums(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SplitRows:
-    """The rows of a fit: the public ones, and the private ones, which only their holders see.
+    """The rows of a fit. Some are public, and the private ones are seen by their holders only.
 
     Attributes:
         encoding: how rows are read.
@@ -205,7 +205,7 @@ class SplitRows:
         return self.encoding.encode(self.public_rows)
 
     def view(self, n_private: int | None = None) -> PublicRows:
-        """What everybody can see, where so many private rows will report (None: all)."""
+        """Return what everybody can see if so many private rows will report (all for None)."""
         n = self.n_private if n_private is None else n_private
         return PublicRows(
             encoding=self.encoding, X=self.encoded, y=self.public_labels, label=self.label, n_private=n

@@ -1,8 +1,9 @@
-"""Regression and classification where some features are public, as scikit-learn estimators: one report of every row."""
+"""Regression and classification with some public features, as scikit-learn estimators with one report of every row."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +11,16 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ldptree.encoding import check_widths
 from ldptree.errors import ConfigError, DataError
-from ldptree.estimators.estimator import PublicFeaturesEstimator
+from ldptree.estimators.estimator import PublicFeaturesEstimator, Shown
 from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
-from ldptree.limits import label_ends
+from ldptree.families.settings import PublicFeaturesSettings
 from ldptree.models.public_features import scale_rows
+from ldptree.settings import Settings
 from ldptree.validation import Noisy, check_class_labels, checked_protects, checked_range, classes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from ldptree.protocol.question import AnsweredQuestion, PublicView
@@ -30,18 +30,25 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-class _PublicFeatureEstimator(PublicFeaturesEstimator):
-    """What both estimators share."""
+@dataclass(frozen=True, kw_only=True)
+class DeclaredClasses(Settings):
+    """The labels of a classifier."""
 
-    label_range: Any = None
+    classes: Any = None
+    """The two labels, which are then declared and not taken from y; None: those of y, which become public."""
+
+
+class _PublicFeatureEstimator(PublicFeaturesEstimator):
+    """The parameters and the fit that both estimators share."""
+
     model_: PublicFeatureModel
     rounds_: list[AnsweredQuestion]
 
     def _read_mask(self, protects: ArrayLike | None, shape: tuple[int, int]) -> Mask:
         if (protects is None) == (self.private_features is None):
-            found = "neither" if protects is None else "both"
+            which = "neither" if protects is None else "both"
             raise ConfigError(
-                f"which features are private? {found} of private_features (columns; [] protects the label alone) and protects "
+                f"which features are private? {which} of private_features (columns; [] protects the label alone) and protects "
                 "(a mask, to fit) is given; give exactly one"
             )
         return checked_protects(protects, self._private_columns(shape[1]), shape, self._column_names)
@@ -49,8 +56,10 @@ class _PublicFeatureEstimator(PublicFeaturesEstimator):
     def _prepare(self, rows: Floats, mask: Mask, seeds: Ints | None) -> tuple[PublicFeatures, Floats]:
         columns = column_names(self._column_names, rows.shape[1])
         low, high = self._ends(rows, mask, columns)
-        label_low, label_high = self._label_ends()
+        settings = self._read(PublicFeaturesSettings)
+        label_low, label_high = settings.label_range or (-1.0, 1.0)
         family = PublicFeatures(
+            **{name: getattr(settings, name) for name in settings.names()},
             epsilon=float(self.epsilon),
             columns=tuple(columns),
             low=tuple(low.tolist()),
@@ -61,9 +70,6 @@ class _PublicFeatureEstimator(PublicFeaturesEstimator):
             seed=int.from_bytes(os.urandom(8), "little") if seeds is None else int(seeds[0]),
         )
         return family, scale_rows(rows, low, high)
-
-    def _label_ends(self) -> tuple[float, float]:
-        return (-1.0, 1.0) if self.label_range is None else label_ends(self.label_range)
 
     def _ends(self, rows: Floats, mask: Mask, columns: list[str]) -> tuple[Floats, Floats]:
         """Ends of every feature's range, from what is shown or given. Raises ConfigError or DataError."""
@@ -94,7 +100,12 @@ class _PublicFeatureEstimator(PublicFeaturesEstimator):
         return self.model_.predict(rows)
 
 
-class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  # type: ignore[misc]
+class PublicFeatureRegressor(
+    Noisy,
+    RegressorMixin,  # type: ignore[misc]
+    _PublicFeatureEstimator,
+    settings=(PublicFeaturesSettings, Shown),
+):
     """Locally private regression where some features are public: one report a row, with the whole epsilon (ours).
 
     Each row is a holder who shows some features, the same for everybody (`private_features`) or chosen by each (`protects`),
@@ -103,15 +114,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
     and the label makes it less likely by more than e^epsilon. What a row shows is not protected at all.
 
     Args:
-        epsilon: the budget of each row, at most 64.
-        private_features: columns that everybody protects, by number or name; [] protects the label alone.
-        label_range: (low, high), where labels may lie; those beyond are moved to its ends. None: (-1, 1). It must come from
-            what is known without looking at private labels. Too wide costs
-            little (a tenth of the rows locate the labels to a sixteenth of the range); too narrow costs more.
-        feature_range: (low, high), numbers or one for each feature, to which features are scaled. None: the range of
-            the values that are shown, or (0, 1) where there are none.
-        random_state: None draws coins from the operating system. A number makes a simulation that can be repeated, and
-            protects nobody.
+        {parameters}
 
     Attributes:
         model_: what is released; `model_.says` tells in one line whether private features helped.
@@ -122,24 +125,7 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
 
     _is_numeric = True
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        private_features: Sequence[int | str] | None = None,
-        label_range: tuple[float, float] | None = None,
-        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon: Any = epsilon
-        self.private_features: Any = private_features
-        self.label_range: Any = label_range
-        self.feature_range: Any = feature_range
-        self.random_state: Any = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._label_ends()
+    label_range: Any
 
     def _read_labels(self, labels: NDArray[Any]) -> Floats:
         if self.label_range is None:
@@ -154,18 +140,20 @@ class PublicFeatureRegressor(Noisy, RegressorMixin, _PublicFeatureEstimator):  #
         return self._predict_numbers(X)
 
 
-class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator):  # type: ignore[misc]
+class PublicFeatureClassifier(
+    Noisy,
+    ClassifierMixin,  # type: ignore[misc]
+    _PublicFeatureEstimator,
+    settings=(PublicFeaturesSettings, Shown, DeclaredClasses),
+    without=("label_range",),
+):
     """Locally private classification of two classes where some features are public: one report a row (ours).
 
     As `PublicFeatureRegressor` on labels -1 and 1; the label's question is then randomised response, and nobody is asked where
     labels lie.
 
     Args:
-        epsilon: the budget of each row, at most 64.
-        private_features: columns that everybody protects, by number or name; [] protects the label alone.
-        classes: the two labels, which are then declared and not taken from y; None: those of y, which become public.
-        feature_range: as in `PublicFeatureRegressor`.
-        random_state: as in `PublicFeatureRegressor`.
+        {parameters}
 
     Attributes:
         classes_: the two labels, sorted.
@@ -174,20 +162,7 @@ class PublicFeatureClassifier(Noisy, ClassifierMixin, _PublicFeatureEstimator): 
 
     _is_numeric = False
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        private_features: Sequence[int | str] | None = None,
-        classes: Sequence[Any] | None = None,
-        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon: Any = epsilon
-        self.private_features: Any = private_features
-        self.classes: Any = classes
-        self.feature_range: Any = feature_range
-        self.random_state: Any = random_state
+    classes: Any
 
     def __sklearn_tags__(self) -> Any:
         """Two classes."""

@@ -1,13 +1,19 @@
-"""The families, one way to learn each: `FAMILIES` builds one from what is to be learned and from its settings."""
+"""Families, each one way to learn. `FAMILIES` builds one from what is to be learned and from its settings."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ldptree.errors import ConfigError
+from ldptree.families.settings import (
+    CorrectionSettings,
+    FamilySettings,
+    HistOfTreeSettings,
+    LPCTSettings,
+    LPDTSettings,
+    PublicFeaturesSettings,
+)
 
 if TYPE_CHECKING:
     from ldptree.families.family import Family
@@ -19,7 +25,7 @@ FEWEST_FOR_A_MODEL = 20
 
 @dataclass(frozen=True, kw_only=True)
 class LearningProblem:
-    """What is to be learned, by whichever family.
+    """The problem that a family learns.
 
     Attributes:
         columns: names of the encoded features.
@@ -27,6 +33,7 @@ class LearningProblem:
         label: the declared classes, or the two ends of a number's range.
         seed: of public coins.
         heading: what a protocol says besides, as keyword arguments of `Protocol`: its target at least. Unused in rounds.
+        has_positive: the second of two classes is the one that is looked for.
     """
 
     columns: Sequence[str]
@@ -34,19 +41,22 @@ class LearningProblem:
     label: tuple[Any, ...]
     seed: int
     heading: Mapping[str, Any] = field(default_factory=dict)
+    has_positive: bool = False
 
 
 @dataclass(frozen=True)
 class RegisteredFamily:
-    """How a family is built, and what it works with.
+    """A family as the registry has it: its builder, its settings, and the view that it works with.
 
     Attributes:
         build: the family that learns a problem, with its settings as keyword arguments.
+        settings: what may be set.
         in_rounds: whether it sees a `PublicView` of the holders and asks parts of them in turn; else it sees `PublicRows` and
             asks every holder about one tree.
     """
 
     build: Callable[..., Family[Any, Any, Any, Any]]
+    settings: type[FamilySettings]
     in_rounds: bool = False
 
 
@@ -79,27 +89,22 @@ def choose_family(label: str, n_public: int, mechanism: str) -> Choice:
     )
 
 
-def _lpct(
-    problem: LearningProblem, *, paper: Mapping[str, Any] | None = None, **settings: Any
-) -> Family[Any, Any, Any, Any]:
+def _lpct(problem: LearningProblem, **settings: Any) -> Family[Any, Any, Any, Any]:
     from ldptree.families.tree import LPCT
-    from ldptree.inference.algorithm_2 import PaperOptions
 
-    algorithm_2 = {} if paper is None else {"prune": PaperOptions(**paper)}
-    settings = _read_lam(settings) | algorithm_2
-    return LPCT(epsilon=problem.epsilon, heading=problem.heading, seed=problem.seed, **settings)
+    return LPCT(
+        epsilon=problem.epsilon,
+        heading=problem.heading,
+        seed=problem.seed,
+        has_positive=problem.has_positive,
+        **settings,
+    )
 
 
 def _lpdt(problem: LearningProblem, **settings: Any) -> Family[Any, Any, Any, Any]:
     from ldptree.families.tree import LPDT
 
-    settings = _read_lam(settings)
     return LPDT(epsilon=problem.epsilon, heading=problem.heading, seed=problem.seed, **settings)
-
-
-def _read_lam(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no infinite number: in settings it is "inf"."""
-    return {**settings, **({"lam": math.inf} if settings.get("lam") == "inf" else {})}
 
 
 def _correction(problem: LearningProblem, **settings: Any) -> Family[Any, Any, Any, Any]:
@@ -112,11 +117,6 @@ def _histoftree(problem: LearningProblem, **settings: Any) -> Family[Any, Any, A
     from ldptree.encoding import Encoding, NumericFeature
     from ldptree.families.histoftree import HistOfTree
 
-    n_columns = len(problem.columns)
-    if (settings.get("n_binned") or 0) > n_columns:
-        raise ConfigError(
-            f"histoftree.binned = {settings['n_binned']}: there are {n_columns} encoded features to bin; choose at most as many"
-        )
     encoding = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in problem.columns))
     low, high = problem.label
     return HistOfTree(
@@ -142,9 +142,10 @@ def _public_features(problem: LearningProblem, **settings: Any) -> Family[Any, A
 
 
 FAMILIES: dict[str, RegisteredFamily] = {
-    "lpct": RegisteredFamily(_lpct),
-    "lpdt": RegisteredFamily(_lpdt),
-    "correction": RegisteredFamily(_correction),
-    "histoftree": RegisteredFamily(_histoftree, in_rounds=True),
-    "public_features": RegisteredFamily(_public_features, in_rounds=True),
+    "lpct": RegisteredFamily(_lpct, LPCTSettings),
+    "lpdt": RegisteredFamily(_lpdt, LPDTSettings),
+    "correction": RegisteredFamily(_correction, CorrectionSettings),
+    "histoftree": RegisteredFamily(_histoftree, HistOfTreeSettings, in_rounds=True),
+    "public_features": RegisteredFamily(_public_features, PublicFeaturesSettings, in_rounds=True),
 }
+"""By name, as `model.estimator` names them."""

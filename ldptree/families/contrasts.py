@@ -1,4 +1,4 @@
-"""A first question of a correction: along which column are private people different, though public labels do not say so?
+"""Ask first, in a correction, along which column private people differ in ways that public labels do not show.
 
 The cells of a correction are grown on public labels. A difference along a column that public labels do not depend on lies in all
 cells alike, and is averaged away. So a part of the holders is asked before the others: each draws one of K columns in the clear,
@@ -46,9 +46,9 @@ def choose_contrasts(X: NDArray[np.float32]) -> tuple[Contrast, ...]:
     """The columns of public rows [n, d] that one cut parts most evenly, at most `MOST_CONTRASTS`."""
     if not len(X):
         return ()
-    found = [_part_evenly(column) for column in np.sort(X, axis=0).T]
-    order = np.argsort([-smaller for _, smaller in found], kind="stable")[:MOST_CONTRASTS]
-    return tuple(Contrast(int(j), found[j][0]) for j in order if found[j][1] >= LEAST_HALF)
+    parts = [_part_evenly(column) for column in np.sort(X, axis=0).T]
+    order = np.argsort([-smaller for _, smaller in parts], kind="stable")[:MOST_CONTRASTS]
+    return tuple(Contrast(int(j), parts[j][0]) for j in order if parts[j][1] >= LEAST_HALF)
 
 
 def _part_evenly(values: NDArray[np.float32]) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def plan_contrasts(
     n_levels: int | str = "auto",
     mechanism: str = "auto",
 ) -> CorrectionPlan:
-    """The question about contrasts, of n holders in all: a plan with one cell, whose every output is a contrast.
+    """Return the question about contrasts, of n holders, as a plan with one cell whose outputs are contrasts.
 
     Halves are of about equal size, so that what clipping adds to both cancels.
     """
@@ -84,7 +84,7 @@ def plan_contrasts(
 
 
 def is_worth_asking(plan: CorrectionPlan, evidence: PublicEvidence) -> bool:
-    """Whether a difference that explains much of the errors would be seen."""
+    """Return whether a difference that explains much of the errors would be seen."""
     return plan.expected_sd <= NOISE_OF_ERRORS * float(np.sqrt(np.mean(evidence.errors**2)))
 
 
@@ -97,7 +97,7 @@ def find_contrast(
         DataError: nobody reported.
     """
     seen = estimate_residuals(plan, totals)
-    strength = [abs(float(one.mean[0])) / float(one.variance[0]) ** 0.5 for one in seen]
+    strength = [abs(float(side.mean[0])) / float(side.variance[0]) ** 0.5 for side in seen]
     best = int(np.argmax(strength))
     return contrasts[best] if strength[best] > SURELY_SEEN else None
 
@@ -151,7 +151,7 @@ def _nodes_of_half(
     kept: dict[int, tuple[int, ...]] = {}
 
     def is_ruled_out(node: int, side: int, there: NDArray[np.intp]) -> bool:
-        """Whether nobody of the half is on a side of a test where these values are."""
+        """Return whether nobody of the half is on a side of a test where these values are."""
         if there.size:
             return not (is_above[there] == half).any()
         if tree.feature[node] != contrast.feature or bool(side) == half:

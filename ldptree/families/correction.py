@@ -1,4 +1,4 @@
-"""Correction: a public model, and one report of every holder about how wrong it is on their own row.
+"""Correction of a public model by one report of every holder, who says how wrong it is on their own row.
 
 The public model and the plan of the question are made of public rows; how reports become corrections is in `corrections`, what
 a part of the holders may be asked first in `contrasts`.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,15 +34,15 @@ from ldptree.families.correction_plan import (
 )
 from ldptree.families.corrections import correct, estimate_residuals
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
+from ldptree.families.settings import CorrectionSettings
 from ldptree.inference.depth import default_min_samples_leaf
-from ldptree.limits import MAX_PROTOCOL_BYTES, check_labels, check_memory
+from ldptree.limits import check_labels, check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell
 from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.models.effects import columns_of
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import EVERYBODY, Protocol
 from ldptree.protocol.published_base import DRAWN, Contrast, PublishedBase
-from ldptree.public_models import AUTO_BASE
 from ldptree.public_models.fit import fit_public, take_public
 from ldptree.public_models.model import PublicModel, constant, indicators
 
@@ -59,7 +59,7 @@ _BYTES_A_CELL = 128
 
 @dataclass(frozen=True, eq=False)
 class PublicModelled:
-    """What is seen before the question: public rows, and a public model of them."""
+    """The view before the question, with public rows and a public model of them."""
 
     rows: PublicRows
     gather: Callable[[], PublicEvidence]
@@ -76,47 +76,30 @@ class PublicModelled:
 
     @property
     def n_holders(self) -> int:
-        """How many holders will report on each output of the public model."""
+        """Number of holders who will report on each output of the public model."""
         return self.rows.n_private // self.evidence.base.n_outputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
+class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     """A public model, corrected where private people differ from it.
 
     Attributes:
         epsilon: of each holder.
         heading: what the protocol says besides, as keyword arguments of `Protocol`: its target at least.
-        base: one of `public_models.BASES`, "auto" (`AUTO_BASE`), or a fitted scikit-learn model of the raw columns.
-        partition, seed: how the tree of cells is grown.
-        min_samples_leaf: fewest public rows in a cell of it, but of one cut from the base itself; or "auto"
-            (`ldptree.inference.depth.default_min_samples_leaf`).
-        depth: "auto", or the deepest a cell may lie.
-        mechanism: an oracle's name, or "auto".
-        n_levels: levels of a residual, or "auto".
-        residual_range: residuals are clipped to +- this; None: by the public out-of-fold errors.
-        questions: 1: everybody is asked about the cells. 2: a part is asked first along which column the public model is wrong
-            (`contrasts`). "auto": 2 where that would be seen, told from what is public. A campaign asks one.
-        max_bytes: the largest protocol.
+        mechanism: an oracle's name, "signed_subset" or "auto".
+        seed: of public coins, where the partition tosses any.
         frozen: a question that was published before; it is asked as it is.
     """
 
     epsilon: float
     heading: Mapping[str, Any]
-    base: Any = "auto"
-    partition: str = "cart"
-    depth: int | Literal["auto"] = "auto"
-    min_samples_leaf: int | Literal["auto"] = "auto"
     mechanism: str = "auto"
-    n_levels: int | Literal["auto"] = "auto"
-    residual_range: float | None = None
-    questions: Literal["auto", 1, 2] = "auto"
-    max_bytes: int = MAX_PROTOCOL_BYTES
     seed: int = 0
     frozen: Protocol | None = None
 
     def summarize(self, rows: PublicRows) -> PublicModelled:
-        """The public model: one that is fitted when it is asked for, or a fitted one.
+        """Return the view with a fitted public model, or one that is fitted at its first use.
 
         Its evidence raises:
             ConfigError: a setting is unknown; the base is too large: its size is named; or public labels are in such a unit that
@@ -136,19 +119,19 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         if not n_classes and len(y):
             check_labels(float(np.min(y)), float(np.max(y)))
         room = (
-            self.max_bytes
+            self.max_protocol_bytes
             - len(json.dumps(encoding.to_json()))
-            - min(self.max_bytes // 16, MAX_CELLS * _BYTES_A_CELL)
+            - min(self.max_protocol_bytes // 16, MAX_CELLS * _BYTES_A_CELL)
         )
         if room <= 0:
             raise ConfigError(
-                f"max_protocol_bytes: {self.max_bytes:,} bytes leave no room for a public model beside the "
-                f"{self.max_bytes - room:,} that everything else in a protocol may take; raise it"
+                f"max_protocol_bytes: {self.max_protocol_bytes:,} bytes leave no room for a public model beside the "
+                f"{self.max_protocol_bytes - room:,} that everything else in a protocol may take; raise it"
             )
-        if not isinstance(self.base, str):
-            return take_public(self.base, encoding, X, y, n_classes=n_classes, max_bytes=room)
+        base = self.named_base
+        if not isinstance(base, str):
+            return take_public(base, encoding, X, y, n_classes=n_classes, max_bytes=room)
         if len(y):
-            base = AUTO_BASE if self.base == "auto" else self.base
             return fit_public(base, X, y, n_classes=n_classes, max_bytes=room)
         even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
         return constant(np.array(even), n_classes)
@@ -156,7 +139,9 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     def _evidence_of(self, model: PublicModel, rows: PublicRows) -> PublicEvidence:
         encoding, X, y = rows.encoding, rows.X, rows.y
         seen = X if len(y) else encoding.encode(np.zeros((1, len(encoding.columns))))
-        residual_range, errors, scale = _residuals(model, y, self.residual_range)
+        residual_range, errors, scale = _residuals(
+            model, y, None if self.residual_range == "auto" else self.residual_range
+        )
         return PublicEvidence(
             base=model,
             usual=model.answers(seen).mean(axis=0),
@@ -169,7 +154,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         )
 
     def _growing(self, model: PublicModel, X: Rows, y: NDArray[Any]) -> Callable[[int], Partition]:
-        """The collection tree by its depth: the top of a base that is a tree itself, else one of public rows."""
+        """Return the collection tree by depth, which is the top of a tree base, else a tree on public rows."""
         if self.partition == "cart" and model.top is not None:
             return model.top
         n_classes = model.n_classes
@@ -214,12 +199,12 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         base, known = first.protocol.base, first.published.evidence
         assert base is not None
         assert known.errors is not None
-        found = find_contrast(known.plan, base.contrasts, first.totals)
+        contrast = find_contrast(known.plan, base.contrasts, first.totals)
         again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
         return self._ask_in_cells(
             PublicModelled(view.rows, cache(lambda: self._evidence_of(again, view.rows))),
             asked=(SHARE, EVERYBODY[1]),
-            cut=found,
+            cut=contrast,
         )
 
     def _ask_along_columns(self, view: PublicModelled) -> Published[PublicSummary] | None:
@@ -238,7 +223,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             contrasts,
             epsilon=self.epsilon,
             n_holders=view.n_holders,
-            n_levels=self.n_levels,
+            n_levels=self.label_levels,
             mechanism=self.mechanism,
         )
         if self.questions == "auto" and not is_worth_asking(plan, evidence):
@@ -248,7 +233,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         return Published(protocol, lambda: replace(PublicSummary.of(evidence, plan), errors=errors))
 
     def _why_one_question(self, evidence: PublicEvidence) -> str:
-        """Why no question about contrasts can come first; "" where one can."""
+        """Return the reason why no question about contrasts can come first; "" where one can."""
         if self.questions == 1:
             return "one was asked for"
         if self.frozen is not None or self.heading.get("campaign") is not None:
@@ -262,7 +247,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
     def _ask_in_cells(
         self, view: PublicModelled, *, asked: tuple[int, int] = EVERYBODY, cut: Contrast | None = None
     ) -> Published[PublicSummary]:
-        """The question about every cell, to this part of the holders. `cut`: halves that are told apart before the tree."""
+        """Return the question about cells to this part of the holders. `cut` separates halves before the tree."""
         evidence = view.evidence
         n_holders = view.n_holders * (asked[1] - asked[0]) // EVERYBODY[1]
         if self.frozen is not None:
@@ -286,7 +271,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             epsilon=self.epsilon,
             n_holders=n_holders,
             depth=self.depth,
-            n_levels=self.n_levels,
+            n_levels=self.label_levels,
             mechanism=self.mechanism,
         )
         check_memory(plan.partition.n_leaves, plan.mechanism.n_classes)
@@ -304,7 +289,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         """The question about the public model's error: of several outputs, or contrasts, each holder draws one.
 
         Raises:
-            ConfigError: it is larger than `max_bytes`.
+            ConfigError: it is larger than `max_protocol_bytes`.
         """
         base = view.evidence.base
         n_residuals = len(contrasts) or base.n_outputs
@@ -327,10 +312,10 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
             **self.heading,
         )
         size = protocol.n_bytes
-        if size > self.max_bytes:
+        if size > self.max_protocol_bytes:
             raise ConfigError(
-                f"max_protocol_bytes: the protocol has {size:,} bytes, at most {self.max_bytes:,} are allowed; choose a smaller "
-                "depth or base, or raise max_protocol_bytes"
+                f"max_protocol_bytes: the protocol has {size:,} bytes, at most {self.max_protocol_bytes:,} are allowed; choose a "
+                "smaller depth or base, or raise max_protocol_bytes"
             )
         return protocol
 
@@ -339,7 +324,7 @@ class Correction(OneTreeFamily[PublicModelled, PublicSummary, CorrectedModel]):
         *before, last = transcript
         model = fit_corrected(last.protocol, last.published.evidence, last.totals, epsilon=self.epsilon)
         return replace(
-            model, n_private=model.n_private + sum(t.n_private for one in before for t in one.totals)
+            model, n_private=model.n_private + sum(t.n_private for answers in before for t in answers.totals)
         )
 
     def doubt(self, evidence: PublicSummary) -> NDArray[np.float64]:
@@ -393,8 +378,12 @@ def _plan_behind(protocol: Protocol, evidence: PublicEvidence, n_holders: int) -
     `n_holders`: on each output.
     """
     half = protocol.label_range[1]
-    found = ResidualRange(half=half) if protocol.label_classes else ResidualRange.of(evidence.errors, half)
-    return plan_published(replace(evidence, range=found), protocol.partition, protocol.mechanism, n_holders)
+    clip_range = (
+        ResidualRange(half=half) if protocol.label_classes else ResidualRange.of(evidence.errors, half)
+    )
+    return plan_published(
+        replace(evidence, range=clip_range), protocol.partition, protocol.mechanism, n_holders
+    )
 
 
 def _residuals(

@@ -1,4 +1,5 @@
-"""What the curator publishes before any report of a correction: the collection tree, the levels of a residual, the oracle.
+"""The plan of a correction, which the curator publishes before any report, with the collection tree, the levels of a
+residual, and the oracle.
 
 All of these are chosen from public rows, sizes and epsilon alone.
 
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 
 _AUTO = ("grr", "oue", "signed_subset")
 NOISE_OF_SCALE = 0.04
-"""Where the public model does not know its own error: the standard deviation of a cell's mean that a report may have, in the
-label's scale. Of .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal."""
+"""Standard deviation that reports may give a cell's mean, in the label's scale, for a public model of unknown error. Of
+.1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal.
+"""
 MAX_CELLS = 1024
 MOST_RMS = 2.0
 _ARRAYS = ("public_count", "own_variance", "doubt", "answer", "usual")
@@ -71,7 +73,7 @@ class ResidualRange:
 
     @classmethod
     def of(cls, errors: Floats, half: float | None = None) -> ResidualRange:
-        """Of public out-of-fold errors [n], n >= 1: R = min(2 rms, max abs) where none is given.
+        """Return the range for public out-of-fold errors [n], n >= 1, with R = min(2 rms, max abs) if none is given.
 
         Raises:
             ConfigError: the errors are all 0 and R is not given.
@@ -99,13 +101,13 @@ class ResidualRange:
         return (mean - self.offset) / self.slope, variance / self.slope**2
 
     def unclip(self, mean: Floats) -> Floats:
-        """What mean residuals are, of any shape, that are read as if they were shifted by little: public errors that are shifted,
-        all alike, by so much are clipped to such a mean. At most 2 R; 0 stays 0.
+        """Return the mean residuals, of any shape, behind clipped means. Public errors that are all shifted by a mean
+        residual are clipped to the given mean. At most 2 R; 0 stays 0.
         """
         if not self.moved:
             return mean
-        found: Floats = np.interp(mean * self.slope, self.moved, self.half * SHIFTS)
-        return np.where(mean == 0, 0.0, found)
+        unclipped: Floats = np.interp(mean * self.slope, self.moved, self.half * SHIFTS)
+        return np.where(mean == 0, 0.0, unclipped)
 
     def as_read(self, mean: Floats) -> Floats:
         """The mean residuals that `unclip` made these of."""
@@ -116,7 +118,8 @@ class ResidualRange:
         return np.interp(mean, self.half * SHIFTS, self.moved)
 
     def hidden(self, mean: Floats) -> Floats:
-        """How much further from 0 than `mean` mean residuals may be, of its shape, where not all people are shifted alike.
+        """Return how much further from 0 than `mean` mean residuals may be, of its shape, where not all people are shifted
+        alike.
 
         Where a part of them is, the same way, the mean of clipped residuals shows the least of it: the direction is right, the
         size too small. Here a third of them is at least, by 2 R at most.
@@ -133,7 +136,7 @@ class ResidualRange:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CorrectionPlan:
-    """One question to n holders: in which cell, and how wrong is the public model for you?
+    """One question to n holders, asking for their cell and for the public model's error on their row.
 
     Attributes:
         partition: the collection tree, L cells.
@@ -160,7 +163,7 @@ class CorrectionPlan:
 
     @property
     def common_sd(self) -> float:
-        """How far all mean residuals may be off together: what the offset leaves unsure."""
+        """Return the standard error that all mean residuals share, which the offset leaves unsure."""
         return self.range.offset_sd / self.range.slope
 
     @property
@@ -169,7 +172,7 @@ class CorrectionPlan:
         return (self.common_sd / self.scale) ** 2
 
     def shared_part(self, prior: DiscrepancyPrior, on_tree: Floats) -> float:
-        """What of a posterior mean on the tree [nodes] is the error that all cells share, in the label's unit.
+        """Return the part of a posterior mean on the tree [nodes] that all cells share, in the label's unit.
 
         Root and shared error are seen in their sum alone, of which each has a part as its variance is.
         """
@@ -193,7 +196,7 @@ class CorrectionPlan:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicEvidence:
-    """What public rows give before any epsilon: a public model, and what a plan is made of.
+    """The evidence of public rows before any epsilon, with a public model and the parts of a plan.
 
     Attributes:
         base: the public model.
@@ -275,8 +278,8 @@ def make_plan(
 
 
 def _worth_its_cells(plans: Sequence[CorrectionPlan]) -> CorrectionPlan:
-    """The deepest of plans that takes `LEAST_DROP` more of the public model's variance than shallower ones: what is the same in
-    all cells is the noisier the more cells there are.
+    """Return the deepest plan that takes `LEAST_DROP` more of the public model's variance than shallower ones, as a
+    correction common to all cells gets noisier with their number.
     """
     best = plans[0]
     share = best.public_count / max(float(best.public_count.sum()), 1.0)
@@ -288,7 +291,7 @@ def _worth_its_cells(plans: Sequence[CorrectionPlan]) -> CorrectionPlan:
 
 
 def expected_drop(plan: CorrectionPlan) -> float:
-    """How much of the public model's variance the reports of this plan are expected to take away, averaged over people."""
+    """Return the share of the public model's variance that reports of this plan are expected to remove, averaged over people."""
     total = plan.public_count.sum()
     if not total:
         return 0.0
@@ -348,7 +351,7 @@ def _level_counts(mechanism: str, n_levels: int | str) -> Sequence[int]:
 def plan_published(
     evidence: PublicEvidence, tree: Partition, mechanism: Mechanism, n_holders: int
 ) -> CorrectionPlan:
-    """The plan of a question that was published before: its tree and mechanism, with what public rows of now say of it."""
+    """Return the plan of a question published before, with its tree and mechanism and today's public rows."""
     return _plan(evidence, tree, *_noise(evidence, mechanism, max(n_holders, 1)))
 
 
@@ -372,8 +375,8 @@ def _plan(
 
 def _doubt_of_means(evidence: PublicEvidence, public_count: Floats) -> Floats:
     """Variance of the mean of the public labels of a cell, [L, 1], by their out-of-fold errors."""
-    found: Floats = float(np.mean(evidence.errors**2)) / np.maximum(public_count, 1.0)[:, None]
-    return found
+    variance: Floats = float(np.mean(evidence.errors**2)) / np.maximum(public_count, 1.0)[:, None]
+    return variance
 
 
 def _noise(evidence: PublicEvidence, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
@@ -390,7 +393,7 @@ def _noise(evidence: PublicEvidence, mechanism: Mechanism, n: int) -> tuple[floa
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicSummary:
-    """What public rows say of a published question, once and for all: all that is needed beside it when the answers are there.
+    """The public rows' part in reading the answers to a published question, computed once.
 
     Attributes:
         plan: the question.
@@ -420,10 +423,10 @@ class PublicSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, without what the protocol says."""
-        plan, found = self.plan, self.plan.range
+        plan, clip_range = self.plan, self.plan.range
         return {
-            "range": [found.half, found.slope, found.offset, found.offset_sd],
-            "moved": list(found.moved),
+            "range": [clip_range.half, clip_range.slope, clip_range.offset, clip_range.offset_sd],
+            "moved": list(clip_range.moved),
             "mean_square": plan.mean_square,
             "scale": plan.scale,
             "expected_sd": plan.expected_sd,
@@ -437,7 +440,7 @@ class PublicSummary:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
-        """What `to_json` wrote, and the protocol it was written beside."""
+        """Read what `to_json` wrote, and the protocol it was written beside."""
         half, slope, offset, *offset_sd = data["range"]  # older ones did not know how unsure the offset is
         arrays = {name: np.array(data[name], dtype=np.float64) for name in _ARRAYS}
         plan = CorrectionPlan(

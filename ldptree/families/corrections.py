@@ -1,4 +1,4 @@
-"""Where, by how much and how surely a public model is wrong on people whose data nobody sees: the reports, read.
+"""Read from the reports of a correction where, by how much and how surely a public model is wrong on private people.
 
 All of it is post-processing of private totals and costs no privacy.
 
@@ -55,7 +55,7 @@ SURELY = 0.05
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResidualEstimates:
-    """What the reports say of one output, cell by cell, before anything is believed. All float64 [L].
+    """The reports of one output, cell by cell, before any prior. All float64 [L].
 
     Attributes:
         mean: d, the mean residual, read as if residuals were shifted by little (`ResidualRange.read`).
@@ -90,27 +90,27 @@ class ResidualEstimates:
 
     @classmethod
     def unreported(cls, plan: CorrectionPlan) -> ResidualEstimates:
-        """Where nobody reported on the output."""
+        """Estimates of an output that nobody reported on."""
         n_cells = plan.partition.n_leaves
         return cls(mean=np.zeros(n_cells), variance=np.full(n_cells, np.inf), mass=np.zeros(n_cells))
 
     @classmethod
-    def exact(cls, plan: CorrectionPlan, cells: NDArray[np.integer], found: Floats) -> ResidualEstimates:
-        """From the true cells [n] and residuals [n] of holders: a simulation device, to show what the noise costs.
+    def exact(cls, plan: CorrectionPlan, cells: NDArray[np.integer], errors: Floats) -> ResidualEstimates:
+        """Compute from true cells [n] and residuals [n], as a simulation device to show what the noise costs.
 
         It gives no privacy at all and must never leave a simulation.
         """
         n_cells = plan.partition.n_leaves
         people = np.bincount(cells, minlength=n_cells).astype(np.float64)
         mass = np.maximum(people, 1.0)
-        mean = plan.range.as_read(np.bincount(cells, weights=found, minlength=n_cells) / mass)
-        variance = np.where(people > 0, max(float(found.var()), 1e-300) / mass, np.inf)
+        mean = plan.range.as_read(np.bincount(cells, weights=errors, minlength=n_cells) / mass)
+        variance = np.where(people > 0, max(float(errors.var()), 1e-300) / mass, np.inf)
         return cls(mean=mean, variance=variance, mass=mass)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Corrections:
-    """What is added to the M outputs of the public model in each of L cells, in the label's unit.
+    """The amounts added to the M outputs of the public model in each of L cells, in the label's unit.
 
     Attributes:
         share: float64 [L], share of private people.
@@ -140,7 +140,7 @@ class Corrections:
 
     @property
     def evidence(self) -> Floats:
-        """float64 [L, M]: by how many standard deviations of their noise the reports differ from the public model."""
+        """Return float64 [L, M], by how many standard deviations of noise reports differ from the public model."""
         return np.divide(
             self.observed,
             self.noise_sd,
@@ -150,23 +150,23 @@ class Corrections:
 
     @property
     def mean(self) -> Floats:
-        """float64 [M]: the correction averaged over all private people."""
-        found: Floats = self.share @ self.correction
-        return found
+        """Return float64 [M], the correction averaged over all private people."""
+        means: Floats = self.share @ self.correction
+        return means
 
     @cached_property
     def chance(self) -> float:
-        """How likely noise alone would make the reports differ so much from the public model (chi-square)."""
+        """Chance that noise alone makes the reports differ so much from the public model (chi-square)."""
         return _chance_of(self.observed, self.noise_sd, self.common_sd)
 
     @property
     def has_no_effect(self) -> bool:
-        """Whether the correction is within noise of nothing: no discrepancy found, and reports as noise alone makes them."""
+        """Return whether noise alone explains the correction, with no discrepancy and ordinary reports."""
         return all(prior == ALIKE for prior in self.priors) and self.chance > SURELY
 
     @property
     def says(self) -> str:
-        """One line: whether something was found, and how large it is."""
+        """Say in a line whether something was found, and how large it is."""
         return self.says_of(())
 
     def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
@@ -191,19 +191,19 @@ class Corrections:
         of = f"share of {classes[clearest[1]]} " if len(classes) > 2 else ""
         name = f"{base[0].upper()}{base[1:]}"
         if math.isnan(self.chance_alike):
-            found = f"{name} is wrong on private people"
+            says = f"{name} is wrong on private people"
         elif self.is_particular:
-            found = f"{name} is wrong on private people in particular"
+            says = f"{name} is wrong on private people in particular"
         else:
-            found = f"{name} is wrong, perhaps for everybody"
+            says = f"{name} is wrong, perhaps for everybody"
         return (
-            f"{found}: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where that is clearest, in {cells} (chance that noise "
+            f"{says}: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where that is clearest, in {cells} (chance that noise "
             f"alone does this {self.chance:.2g})."
         )
 
     @property
     def is_particular(self) -> bool:
-        """Whether private people surely differ from public ones: more than what public rows leave open of the model's error."""
+        """True if private people surely differ from public ones by more than public rows leave open of the model's error."""
         return self.chance_alike < SURELY
 
     @property
@@ -216,7 +216,7 @@ class Corrections:
 
 
 def estimate_residuals(plan: CorrectionPlan, totals: Sequence[Totals]) -> list[ResidualEstimates]:
-    """What the reports say of every output, of which single ones may have been drawn by nobody.
+    """Estimate the mean residuals of every output from its reports; nobody may have drawn some of the outputs.
 
     Raises:
         DataError: totals of another shape, or nobody reported at all.
@@ -239,8 +239,8 @@ def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Correcti
     n_outputs = plan.own_variance.shape[1]
     if len(seen) != n_outputs:
         raise DataError(f"correction: reports on {len(seen)} outputs, the public model has {n_outputs}")
-    columns = [_one(plan, k, one) for k, one in enumerate(seen)]
-    mass = np.sum([one.mass for one in seen], axis=0)
+    columns = [_one(plan, k, estimates) for k, estimates in enumerate(seen)]
+    mass = np.sum([estimates.mass for estimates in seen], axis=0)
     correction, sd, hidden = unclip_means(
         plan.range,
         np.stack([c[0] for c in columns], axis=1),
@@ -252,21 +252,23 @@ def correct(plan: CorrectionPlan, seen: Sequence[ResidualEstimates]) -> Correcti
         correction=correction,
         sd=sd,
         hidden=hidden,
-        observed=np.stack([one.mean for one in seen], axis=1),
-        noise_sd=np.stack([np.sqrt(one.variance) for one in seen], axis=1),
+        observed=np.stack([estimates.mean for estimates in seen], axis=1),
+        noise_sd=np.stack([np.sqrt(estimates.variance) for estimates in seen], axis=1),
         discrepancy=plan.range.unclip(np.stack([c[2] for c in columns], axis=1)),
         priors=tuple(c[3] for c in columns),
         common_sd=plan.common_sd,
         chance_alike=_chance_of(
-            np.stack([one.mean for one in seen], axis=1),
-            np.sqrt(np.stack([one.variance for one in seen], axis=1) + plan.doubt),
+            np.stack([estimates.mean for estimates in seen], axis=1),
+            np.sqrt(np.stack([estimates.variance for estimates in seen], axis=1) + plan.doubt),
             plan.common_sd,
         ),
     )
 
 
 def _chance_of(observed: Floats, sd: Floats, common_sd: float) -> float:
-    """How likely noise of these sds, and of one that the cells of an output share, makes means [L, M] as large as observed."""
+    """Return the chance that noise of these sds, and of one that the cells of an output share, makes means [L, M] as large as
+    observed.
+    """
     from scipy.stats import chi2
 
     heard = np.isfinite(sd) & (sd > 0)
@@ -288,19 +290,19 @@ def _one(
     common = plan.common_variance
     prior = choose_discrepancy(tree, values, of_nodes, ROOTS, common)
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
-    believed, found = np.zeros(len(seen.mean)), np.zeros(len(seen.mean))
+    believed, learnt = np.zeros(len(seen.mean)), np.zeros(len(seen.mean))
     for process, chance in average_discrepancies(tree, values, of_nodes, ROOTS, common):
         on_tree = posterior(tree, values, of_nodes, process.innovation(tree.max_depth, common)).mean
         shared = plan.shared_part(process, on_tree)
         differs = on_tree[plan.partition.leaves] * plan.scale - shared
         believed += chance * differs
-        found += chance * (differs + weight * (seen.mean - shared - differs))
-    return found, sd_of_cells(plan, output, seen.mean, seen.variance, found), believed, prior
+        learnt += chance * (differs + weight * (seen.mean - shared - differs))
+    return learnt, sd_of_cells(plan, output, seen.mean, seen.variance, learnt), believed, prior
 
 
 @dataclass(frozen=True, eq=False)
 class _Belief:
-    """Under one process: its share of the likelihood, the mean of mu and the variance of D (float64 [L]), its innovation."""
+    """The belief under one process, as likelihood share, mean of mu, variance of D (float64 [L]), innovation."""
 
     share: float
     mean: Floats
@@ -331,25 +333,25 @@ class _Seen:
         common = self.plan.common_variance
         for prior, share in likely_discrepancies(tree, values, variance, ROOTS, common):
             innovation = prior.innovation(tree.max_depth, common)
-            found = posterior(tree, values, variance, innovation)
-            shared = self.plan.shared_part(prior, found.mean)
-            mean = found.mean[at] * unit - shared
+            fitted = posterior(tree, values, variance, innovation)
+            shared = self.plan.shared_part(prior, fitted.mean)
+            mean = fitted.mean[at] * unit - shared
             of_reports = self.mean - shared
             yield _Belief(
-                share, mean + self.trust * (of_reports - mean), found.variance[at] * unit**2, innovation
+                share, mean + self.trust * (of_reports - mean), fitted.variance[at] * unit**2, innovation
             )
 
     def variance_from(self, correction: Floats, beliefs: Iterable[_Belief]) -> Floats:
-        """How far the mean residual of each cell may be from its correction, as a variance, float64 [L]."""
-        found = np.zeros(len(correction))
+        """Return the variance of each cell's mean residual about its correction, float64 [L]."""
+        total = np.zeros(len(correction))
         for belief in beliefs:
             apart = belief.mean - correction
-            found += belief.share * (self.left + (1.0 - self.trust) ** 2 * belief.variance + apart**2)
-        return found
+            total += belief.share * (self.left + (1.0 - self.trust) ** 2 * belief.variance + apart**2)
+        return total
 
 
 def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, correction: Floats) -> Floats:
-    """How far the mean residual of each cell may be from its correction, float64 [L].
+    """Standard deviation of each cell's mean residual about its correction, float64 [L].
 
     Args:
         plan: the question that was answered.
@@ -361,19 +363,19 @@ def sd_of_cells(plan: CorrectionPlan, output: int, mean: Floats, noise: Floats, 
     return np.sqrt(seen.variance_from(correction, seen.beliefs()))
 
 
-def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Floats:
+def sd_of_means(plan: CorrectionPlan, corrections: Corrections, weights: Floats) -> Floats:
     """The same of weighted means of the corrections, as they were read, float64 [K, M].
 
     Args:
         plan: the question that was answered.
-        found: the corrections.
+        corrections: the corrections.
         weights: float64 [K, L], one mean a row.
     """
-    made = np.empty((len(weights), len(found.priors)))
-    for output in range(len(found.priors)):
-        seen = _Seen.of(plan, output, found.observed[:, output], found.noise_sd[:, output] ** 2)
+    made = np.empty((len(weights), len(corrections.priors)))
+    for output in range(len(corrections.priors)):
+        seen = _Seen.of(plan, output, corrections.observed[:, output], corrections.noise_sd[:, output] ** 2)
         tree, _, variance = plan.on_nodes(seen.mean, seen.variance)
-        doubt, correction = weights**2 @ seen.left, plan.range.as_read(found.correction[:, output])
+        doubt, correction = weights**2 @ seen.left, plan.range.as_read(corrections.correction[:, output])
         for belief in seen.beliefs():
             apart = weights @ (belief.mean - correction)
             shared = np.zeros(len(weights))
@@ -387,44 +389,44 @@ def sd_of_means(plan: CorrectionPlan, found: Corrections, weights: Floats) -> Fl
 
 
 def unclip_means(
-    found: ResidualRange, read: Floats, sd: Floats, weights: Floats
+    clip_range: ResidualRange, read: Floats, sd: Floats, weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Weighted means of mean residuals, their standard deviations, each [K, M], and what clipping hides of them, [2, K, M]:
-    how much further below and above than two standard deviations they may be.
+    """Return weighted means of mean residuals and their standard deviations, each [K, M], and what clipping hides of
+    them, [2, K, M], which is how much further below and above than two standard deviations they may be.
 
     A mean stays as many standard deviations from 0 as it was read: large residuals are shown too small, never the wrong way,
     as long as those of a cell are shifted the same way. What is hidden (`ResidualRange.hidden`) no mean over cells averages out.
 
     Args:
-        found: the range of a residual.
+        clip_range: the range of a residual.
         read: float64 [L, M], mean residuals as they were read (`ResidualRange.read`).
         sd: float64 [K, M], of the means of these.
         weights: float64 [K, L], at least 0, one mean a row.
     """
-    mean, at = found.unclip(read), weights @ read
+    mean, at = clip_range.unclip(read), weights @ read
     size = weights @ np.abs(read)
     spread = sd * np.divide(weights @ np.abs(mean), size, out=np.ones_like(size), where=size > 0)
     hidden = np.zeros((2, *sd.shape))
-    for n, side in enumerate((-1.0, 1.0) if found.moved else ()):
+    for n, side in enumerate((-1.0, 1.0) if clip_range.moved else ()):
 
         def end(at: Floats, side: float = side) -> Floats:
-            of_all = found.unclip(at)
-            return side * of_all + np.where(side * of_all > 0, found.hidden(of_all), 0.0)
+            of_all = clip_range.unclip(at)
+            return side * of_all + np.where(side * of_all > 0, clip_range.hidden(of_all), 0.0)
 
         reach = weights @ (end(read) - side * mean) + end(at + side * 2.0 * sd) - end(at)
         hidden[n] = np.maximum(reach - 2.0 * spread, 0.0)
     return weights @ mean, spread, hidden
 
 
-def own_weights(plan: CorrectionPlan, found: Corrections) -> Floats:
-    """How far each correction moves with the mean of its own cell's reports, 0 to 1, float64 [L, M]."""
+def own_weights(plan: CorrectionPlan, corrections: Corrections) -> Floats:
+    """Weight of each cell's own reports in its correction, 0 to 1, float64 [L, M]."""
     at = plan.partition.leaves
-    made = np.zeros_like(found.correction)
-    for output in range(len(found.priors)):
-        own, noise = plan.own_variance[:, output], found.noise_sd[:, output] ** 2
+    made = np.zeros_like(corrections.correction)
+    for output in range(len(corrections.priors)):
+        own, noise = plan.own_variance[:, output], corrections.noise_sd[:, output] ** 2
         heard = np.isfinite(noise)
         trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
-        tree, values, variance = plan.on_nodes(found.observed[:, output], noise + own)
+        tree, values, variance = plan.on_nodes(corrections.observed[:, output], noise + own)
         common, shared = plan.common_variance, np.zeros(len(at))
         for process, chance in average_discrepancies(tree, values, variance, ROOTS, common):
             innovation = process.innovation(tree.max_depth, common)

@@ -1,4 +1,4 @@
-"""The interface of a family, one way to learn: ask until nothing is left to ask, then fit.
+"""The interface of a family, which is one way to learn. It asks until nothing is left to ask, then fits.
 
 Estimators, tests and the pipeline hold the same conversation with every family.
 """
@@ -25,7 +25,7 @@ View = TypeVar("View")
 Asked = TypeVar("Asked")
 """A question."""
 Answered = TypeVar("Answered")
-"""A question with its answers: an entry of the transcript."""
+"""A question with its answers, as an entry of the transcript."""
 Released = TypeVar("Released")
 """What is released."""
 Evidence = TypeVar("Evidence")
@@ -36,7 +36,7 @@ class Family(ABC, Generic[View, Asked, Answered, Released]):
     """One way to learn. It holds settings only, so that a run can stop between two questions and go on later."""
 
     def summarize(self, public: Any) -> View:
-        """What everybody can see, computed once before the first question: for most families the public rows as they are."""
+        """Return the public view, computed once before all questions. Most families take public rows as they are."""
         view: View = public
         return view
 
@@ -91,7 +91,7 @@ def respond_in_rounds(
     """
 
     def respond(question: Question) -> AnsweredQuestion:
-        holders = question.respondents(view)
+        holders = question.respondents(view.n)
         return AnsweredQuestion(question, holders, answer(question, holders))
 
     return respond
@@ -99,7 +99,7 @@ def respond_in_rounds(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicRows:
-    """What a family that asks about one tree can see.
+    """The view of a family that asks about one tree.
 
     Attributes:
         encoding: how rows are read.
@@ -160,8 +160,8 @@ class OneTreeFamily(Family[View, Published[Evidence], Counted[Evidence], Release
         """The same view where so many holders will be asked."""
 
     def predict_publicly(self, view: View, X: NDArray[np.float32]) -> NDArray[Any] | None:
-        """What the family's public model predicts of encoded rows before anybody answers: class indices or numbers, [n]. None
-        where it has no public model.
+        """Predict encoded rows by the family's public model, before anybody answers, as class indices or numbers, [n].
+        Return None if it has no public model.
         """
         return None
 

@@ -1,7 +1,7 @@
 """LPCT and LPDT: a tree grown on public rows, and one report of every holder's cell and label.
 
 LPCT (Ma and Yang, JMLR 2024) learns classes; its Algorithm 2 may ask a second time. LPDT (Ma, Zhang, Cai and Yang, NeurIPS 2023)
-learns numbers. How totals become a model is in `fit_classes` and `fit_numbers`.
+learns numbers. How totals become a model is in `tree_fit`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldptree.coins import left_of
+from ldptree.errors import ConfigError
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
-from ldptree.families.fit_classes import fit_model, fit_second_query, needs_second_query
-from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.settings import Collection, LPCTSettings, LPDTSettings
+from ldptree.families.tree_fit import fit_model, fit_regression, fit_second_query, needs_second_query
 from ldptree.families.tree_public import PublicLabels, public_labels
-from ldptree.inference.algorithm_2 import PaperOptions
 from ldptree.inference.depth import (
     NumberDepths,
     automatic_depth,
@@ -43,46 +44,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeSettings:
-    """How a tree is grown, asked about and read.
+class TreeFamily:
+    """The inputs of a family of one tree besides its settings.
 
     Attributes:
         epsilon: of each holder, over all questions.
         heading: what the protocol says besides, as keyword arguments of `Protocol`: its target at least.
         mechanism: one of `ldptree.mechanisms.CHOICES`.
-        partition: one of `ldptree.partition.PARTITIONS`.
-        depth: "auto", or the deepest a cell may lie.
-        min_samples_leaf: fewest public rows in a cell, or "auto" (`ldptree.inference.depth.default_min_samples_leaf`).
         seed: of public coins, where the partition tosses any.
         frozen: a question that was published before; it is asked as it is.
-        lam, prune, rule: how totals become a model.
     """
 
     epsilon: float
     heading: Mapping[str, Any]
     mechanism: str = "auto"
-    partition: str = "cart"
-    depth: int | Literal["auto"] = "auto"
-    min_samples_leaf: int | Literal["auto"] = "auto"
     seed: int = 0
     frozen: Protocol | None = None
-    lam: str | float = "learned"
-    prune: str | PaperOptions = "smooth"
-    rule: str = "margin"
 
     def expect(self, view: PublicRows, n_private: int) -> PublicRows:
         """See `OneTreeFamily`."""
         return replace(view, n_private=n_private)
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The settings that no question depends on."""
-        return {"lam": self.lam, "prune": self.prune, "rule": self.rule}
-
 
 @dataclass(frozen=True, eq=False)
 class ClassEvidence:
-    """What public rows say of a question about classes.
+    """The public rows' part in reading a question about classes.
 
     Attributes:
         counts: int64 [L, C], public rows of each cell and class.
@@ -103,7 +89,7 @@ class ClassEvidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
+class LPCT(TreeFamily, LPCTSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
     """Classes.
 
     Attributes:
@@ -113,15 +99,22 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
     has_positive: bool = False
 
     @property
-    def algorithm_2(self) -> PaperOptions | None:
-        """The settings of LPCT's Algorithm 2, where it is to prune."""
-        return self.prune if isinstance(self.prune, PaperOptions) else None
+    def fit_arguments(self) -> dict[str, Any]:
+        """The settings by which totals become a model, as `fit_model` takes them."""
+        return {"lam": self.lam, "prune": self.algorithm_2 or self.prune, "rule": self.rule}
 
     def ask(
         self, view: PublicRows, transcript: Sequence[Counted[ClassEvidence]]
     ) -> Published[ClassEvidence] | None:
-        """The question about the tree; after its answers a second one, where Algorithm 2 terminates."""
+        """The question about the tree; after its answers a second one, where Algorithm 2 terminates.
+
+        Raises:
+            ConfigError: the settings are not for so many classes.
+        """
         if not transcript:
+            collection = Collection(mechanism=self.mechanism, n_classes=len(view.label))
+            if refusals := self.refusals(collection):
+                raise ConfigError("\n".join(refusals))
             depth = self.depth_for(view) if self.frozen is None else self.frozen.partition.max_depth
             share = self.algorithm_2.share_of_first_query if self.algorithm_2 else 1.0
             protocol = self.frozen or self._protocol(view, depth, self.epsilon * share, (1,))
@@ -133,7 +126,7 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
         if not needs_second_query(first.protocol, totals, first.published.evidence.counts, self.algorithm_2):
             return None
         depth = termination_depth(view.encoding.n_encoded, totals.n_private, self.epsilon)
-        rest = self.epsilon - first.protocol.epsilon
+        rest = left_of(self.epsilon, first.protocol.epsilon)
         return self._published(view, self._protocol(view, depth, rest, (2,)), depth)
 
     def fit(self, view: PublicRows, transcript: Sequence[Counted[ClassEvidence]]) -> ClassTree:
@@ -148,7 +141,7 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
             last.protocol,
             totals,
             evidence.counts,
-            **self.reading,
+            **self.fit_arguments,
             epsilon=epsilon,
             inflation=evidence.inflation if self.lam == "learned" else 1.0,
         )
@@ -158,7 +151,7 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
         return ClassEvidence(np.array(data["counts"], dtype=np.int64), lambda: float(data["inflation"]))
 
     def depth_for(self, view: PublicRows) -> int:
-        """How deep a cell may lie where `view.n_private` holders are asked."""
+        """Return the depth of the deepest cell where `view.n_private` holders are asked."""
         if self.depth != "auto":
             return self.depth
         d, n = view.encoding.n_encoded, view.n_private
@@ -215,14 +208,13 @@ class LPCT(TreeSettings, OneTreeFamily[PublicRows, ClassEvidence, "ClassTree"]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LPDT(TreeSettings, OneTreeFamily[PublicRows, PublicLabels, "NumberTree"]):
-    """Numbers.
+class LPDT(TreeFamily, LPDTSettings, OneTreeFamily[PublicRows, PublicLabels, "NumberTree"]):
+    """Numbers."""
 
-    Attributes:
-        rho: the cell's share of epsilon, where the number is sent apart from it.
-    """
-
-    rho: float = 0.5
+    @property
+    def fit_arguments(self) -> dict[str, Any]:
+        """The settings by which totals become a model, as `fit_regression` takes them."""
+        return {"lam": self.lam, "prune": self.prune, "rule": self.rule}
 
     def ask(
         self, view: PublicRows, transcript: Sequence[Counted[PublicLabels]]
@@ -243,10 +235,10 @@ class LPDT(TreeSettings, OneTreeFamily[PublicRows, PublicLabels, "NumberTree"]):
         """See `fit_regression`."""
         (only,) = transcript
         (totals,) = only.totals
-        return fit_regression(only.protocol, totals, only.published.evidence, **self.reading)
+        return fit_regression(only.protocol, totals, only.published.evidence, **self.fit_arguments)
 
     def depth_for(self, view: PublicRows) -> int:
-        """How deep a cell may lie where `view.n_private` holders are asked."""
+        """Return the depth of the deepest cell where `view.n_private` holders are asked."""
         return self.depths_for(view).asked
 
     def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> PublicLabels:
@@ -254,13 +246,13 @@ class LPDT(TreeSettings, OneTreeFamily[PublicRows, PublicLabels, "NumberTree"]):
         return PublicLabels.from_json(data)
 
     def depths_for(self, view: PublicRows) -> NumberDepths:
-        """How deep the tree is that is asked about, and how deep public rows part its cells further."""
-        found = self._depths(view)
+        """Return the depth of the tree that is asked about, and the depth to which public rows split its cells further."""
+        depths = self._depths(view)
         if self.frozen is None:
-            return found
+            return depths
         asked = self.frozen.partition.max_depth
         is_parted = self.depth == "auto" and self.partition == "cart"
-        return NumberDepths(asked=asked, whole=max(asked, found.whole) if is_parted else asked)
+        return NumberDepths(asked=asked, whole=max(asked, depths.whole) if is_parted else asked)
 
     def _depths(self, view: PublicRows) -> NumberDepths:
         if self.depth != "auto":

@@ -1,4 +1,4 @@
-"""What public rows say of a label that is a number: of each cell that reports are asked about, and below the cells.
+"""The evidence of public rows about a numeric label, in each cell that reports are asked about and below the cells.
 
 A tree chose its cells for the labels of the same rows, so what its own rows say of its errors is too little: what is left within
 cells is measured on rows held out, as is how sure their means are (`public_trust`).
@@ -36,12 +36,12 @@ Grow = Callable[..., Partition]
 
 
 SMALLEST = 1e-6
-"""Of the variance of all labels: what one within a cell has at least."""
+"""Least part of the variance of all labels that a cell has within it."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicLabels:
-    """What the public rows say of their labels.
+    """The public rows' evidence about their labels.
 
     Attributes:
         count: float64 [L], rows of each cell.
@@ -109,7 +109,7 @@ class PublicLabels:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         finer = data.get("finer")
         if finer is not None:
             finer = Finer(**(_read_arrays(finer) | {"partition": Partition.from_json(finer["partition"])}))
@@ -153,7 +153,7 @@ def _read_arrays(data: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Finer:
-    """What public rows say on a finer tree than reports are asked about.
+    """The public rows' evidence on a finer tree than reports are asked about.
 
     Attributes:
         partition: that tree, F leaves; its first nodes are those of the tree asked about, numbered alike.
@@ -202,13 +202,13 @@ class Finer:
             (known.total - known.mean * known.count) / scale,
             known.inflation * known.residual_variance / scale**2,
         )
-        found = smooth_tree(evidence, weigh_by_lam(evidence, math.inf))
+        smoothed = smooth_tree(evidence, weigh_by_lam(evidence, math.inf))
         return cls(
             partition=partition,
             count=known.count,
             total=known.total,
-            mean=known.mean + scale * found.theta[partition.leaves],
-            mean_sd=scale * np.sqrt(found.variance),
+            mean=known.mean + scale * smoothed.theta[partition.leaves],
+            mean_sd=scale * np.sqrt(smoothed.variance),
             residual_variance=known.residual_variance,
         )
 
@@ -222,7 +222,7 @@ def public_labels(
     grow: Grow,
     depths: NumberDepths,
 ) -> PublicLabels:
-    """What scaled public rows X [n, d] with labels y [n] say of the cells of `asked`, and below where it has to go deeper."""
+    """Summarise scaled public rows X [n, d] with labels y [n] in the cells of `asked`, and below where it has to go deeper."""
     known = PublicLabels.of(asked, X, y, label_range, partial(grow, depth=depths.asked))
     if depths.whole <= depths.asked:
         return known

@@ -1,1 +1,1 @@
-"""From noisy totals to estimates: weighting, discrepancy, pruning; and depths, chosen before any report."""
+"""Turn noisy totals into estimates by weighting, discrepancy and pruning, and choose depths before any report."""

@@ -1,4 +1,4 @@
-"""LPCT's own pruning, Algorithm 2 as printed: for comparison with the rules of `pruning`, which are ours.
+"""LPCT's own pruning, Algorithm 2 as printed, for comparison with the rules of `pruning`, which are ours.
 
 Where the paper is ambiguous: the bounds r take the epsilon of the query that was asked (half of the budget where
 termination may ask again), in (14) the printed sum over i <= n_P of U^Q is over n_Q, and the pseudo-code is followed where
@@ -19,35 +19,15 @@ from ldptree.inference.pruning import Pruned, find_deciding_nodes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.families.settings import PaperOptions
     from ldptree.inference.weighting import Evidence
 
     Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaperOptions:
-    """Switches of Algorithm 2.
-
-    Attributes:
-        termination: ask a second time, with the other half of epsilon and a shallower tree, where private rows turn out
-            to be stronger. False spends the whole epsilon on the first query (the paper's own simulations).
-        stop_empty: a cell with no public row is not split.
-        stop_at_public: stop at the first node where the public side wins, as the text says and the pseudo-code does not.
-    """
-
-    termination: bool = True
-    stop_empty: bool = True
-    stop_at_public: bool = False
-
-    @property
-    def share_of_first_query(self) -> float:
-        """Of epsilon."""
-        return 0.5 if self.termination else 1.0
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PaperPruned:
-    """What Algorithm 2 leaves of the first query.
+    """The result of Algorithm 2 on the first query.
 
     Attributes:
         pruned: what decides each node, where it does not terminate.

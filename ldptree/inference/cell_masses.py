@@ -1,4 +1,4 @@
-"""How many private people lie in each cell: noisy counts shrunk to what public rows lead one to expect.
+"""Estimate the private people in each cell by shrinking noisy counts to what public rows lead one to expect.
 
 Post-processing of private totals, which costs no privacy.
 """
@@ -20,7 +20,7 @@ PSEUDO_ROWS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)
 
 
 def cell_masses(private: Floats, noise: Floats, public: Floats, n_private: float) -> Floats:
-    """Estimate the private people of each cell: the noisy private count shrunk to the public share.
+    """Estimate the private people of each cell by shrinking the noisy private count to the public share.
 
     With the cells' shares of people as the public rows give them (`public_shares`), m_j = n_P share_j,
 

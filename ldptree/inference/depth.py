@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 NUMBER_LEVELS = (2, 3, 4, 5, 7, 9, 13, 17)
 """Of how many levels a label that is a number may be sent as one."""
 FEWEST_PUBLIC_ROWS = {"classes": 3, "numbers": 5, "errors": 5}
-"""In a cell, by what is learned (errors: of a public model). Fewer say next to nothing of where people differ. Of
-classes, 3 was picked on real trips of one city, and lost nothing that stands out of the noise on 14 other sets."""
+"""Fewest rows in a cell, by what is learned ("errors" are of a public model). Fewer say next to nothing of where people
+differ. Of classes, 3 was picked on real trips of one city, and lost nothing that stands out of the noise on 14 other
+sets.
+"""
 FEW_PUBLIC_ROWS = 30
-"""Below, a CART of classes is cut down to single rows: any cut is better than none (5 rows of 3 classes: .67 for .46)."""
+"""With fewer, a CART of classes is cut down to single rows, which beats no cut (5 rows of 3 classes, .67 to .46)."""
 DEPTH_OF_PUBLIC_ROWS = 6
-"""How deep public rows alone may carry a regression tree: with smoothing, deeper gains nothing more (six real sets)."""
+"""Deepest regression tree of public rows alone. With smoothing, deeper gains nothing more (six real sets)."""
 MOST_NOISE_OF_ALL = 0.05
 """Standard deviation that the noise of all cells may give the mean label of all reports, in twice that of a public label."""
 
@@ -40,7 +42,7 @@ def default_min_samples_leaf(
     partition: str = "cart",
     is_paper: bool = False,
 ) -> int:
-    """How few public rows a cell may have (`min_samples_leaf` of `ldptree.partition.grow_partition`).
+    """Return the fewest public rows that a cell may have (`min_samples_leaf` of `ldptree.partition.grow_partition`).
 
     Where nothing else is wanted `FEWEST_PUBLIC_ROWS`; but 1 for classes below `FEW_PUBLIC_ROWS` public rows, on edges, and where
     LPCT's Algorithm 2 prunes.
@@ -61,20 +63,20 @@ def default_min_samples_leaf(
 
 
 def paper_depth(d: int, n_private: int, n_public: int, epsilon: float) -> int:
-    """The p0 of LPCT's Algorithm 2: floor(d / (2 + 2 d) log2(n_P eps^2 + n_Q^((2 + 2 d) / d))), 1 to 16."""
+    """Return the p0 of LPCT's Algorithm 2, floor(d / (2 + 2 d) log2(n_P eps^2 + n_Q^((2 + 2 d) / d))), 1 to 16."""
     rate = d / (2 + 2 * d)
-    found = rate * math.log2(max(n_private * epsilon**2 + float(n_public) ** (1 / rate), 1.0))
-    return min(max(math.floor(found), 1), MAX_DEPTH)
+    depth = rate * math.log2(max(n_private * epsilon**2 + float(n_public) ** (1 / rate), 1.0))
+    return min(max(math.floor(depth), 1), MAX_DEPTH)
 
 
 def termination_depth(d: int, n_private: int, epsilon: float) -> int:
-    """Where LPCT's Algorithm 2 ends and asks a second time: floor(d / (2 + 2 d) log2(n_P eps^2)), 0 to 16."""
-    found = d / (2 + 2 * d) * math.log2(max(n_private * epsilon**2, 1.0))
-    return min(math.floor(found), MAX_DEPTH)
+    """Return the depth of LPCT's second query in Algorithm 2, floor(d / (2 + 2 d) log2(n_P eps^2)), 0 to 16."""
+    depth = d / (2 + 2 * d) * math.log2(max(n_private * epsilon**2, 1.0))
+    return min(math.floor(depth), MAX_DEPTH)
 
 
 def automatic_depth(d: int, n_private: int, epsilon: float, n_classes: int, mechanism: str = "auto") -> int:
-    """The depth of the partition: the largest p with p <= d / (2 + 2 d) * log2(n_private / v_A(p)).
+    """Return the depth of the partition, the largest p with p <= d / (2 + 2 d) * log2(n_private / v_A(p)).
 
     The rate of LPCT's p0 (section 5) with the mechanism's own noise in the place of the papers' 1 /
     epsilon^2: v_A(p) is the noise variance of a cell's margin per holder on 2^p cells
@@ -94,8 +96,8 @@ def automatic_depth(d: int, n_private: int, epsilon: float, n_classes: int, mech
         ConfigError: d, n_private, n_classes or epsilon is out of range.
     """
     if d < 1 or n_private < 1 or n_classes < 2:
-        found = f"d = {d}, n_private = {n_private}, n_classes = {n_classes}"
-        raise ConfigError(f"depth: {found}; they must be at least 1, 1 and 2")
+        given = f"d = {d}, n_private = {n_private}, n_classes = {n_classes}"
+        raise ConfigError(f"depth: {given}; they must be at least 1, 1 and 2")
     best = 1
     for depth in range(1, MAX_DEPTH + 1):
         n_cells = 2**depth
@@ -108,7 +110,7 @@ def automatic_depth(d: int, n_private: int, epsilon: float, n_classes: int, mech
 
 @dataclass(frozen=True, kw_only=True)
 class NumberDepths:
-    """How deep a regression tree is.
+    """The depths of a regression tree.
 
     Attributes:
         asked: of the cells that reports are asked about.
@@ -130,7 +132,7 @@ def number_depths(
     min_samples_leaf: int = 1,
     label_sd: float = 0.5,
 ) -> NumberDepths:
-    """The depths of a regression tree: of the cells that reports carry, and of those that public rows do if that is deeper.
+    """Return a regression tree's depths, of the cells that reports carry and, if deeper, that public rows do.
 
     Reports carry what `automatic_depth` says, the noise of a cell's sum of labels taken in units in which the public standard
     deviation is 1/2, as that of two even classes. Where there are public rows, no more cells are asked about than leave the noise
@@ -154,8 +156,8 @@ def number_depths(
     is_parted = partition == "cart" and n_public > 0
     best = 1
     for depth in range(1, MAX_DEPTH + 1):
-        found = number_mechanism_for(mechanism, epsilon, 2**depth)
-        noise = found.margin_variance_per_holder() / (4 * label_sd**2)
+        resolved = number_mechanism_for(mechanism, epsilon, 2**depth)
+        noise = resolved.margin_variance_per_holder() / (4 * label_sd**2)
         is_carried = depth <= d / (2 + 2 * d) * math.log2(n_private / max(noise, 2.0**-64))
         if is_carried and (not is_parted or 2**depth * noise <= n_private * MOST_NOISE_OF_ALL**2):
             best = depth
@@ -192,11 +194,11 @@ def number_levels(
     centre = float(y.mean())
 
     def variance(n_levels: int) -> float:
-        found = number_mechanism_for(mechanism, epsilon, n_cells, n_levels)
+        resolved = number_mechanism_for(mechanism, epsilon, n_cells, n_levels)
         weights = np.array(label_levels(*label_range, n_levels)) - centre
         shares = expected_shares(y, *label_range, n_levels) / n_cells
         everybody = np.append(np.tile(shares, n_cells), 0.0)
-        noise = found.cell_variance(weights, [1], shares[None], everybody)[0]
+        noise = resolved.cell_variance(weights, [1], shares[None], everybody)[0]
         return float(noise + shares @ weights**2)
 
     return min(NUMBER_LEVELS, key=variance)

@@ -1,5 +1,5 @@
-"""The processes that the difference of private and public people may follow on a tree: those that are tried, and which one noisy
-differences speak for.
+"""The processes that the difference of private and public people may follow on a tree. Lists those that are tried, and
+chooses by noisy differences.
 
 What the differences are of is in `weighting` and `families.corrections`, what a choice leaves unsaid in `model_uncertainty`.
 """
@@ -29,8 +29,7 @@ DECAY_GRID = (0.5, 1.0)
 LEAST_SHARE = 1e-3
 """Of the likelihood of all processes, below which one is of no matter."""
 NATS_PER_COMPONENT = 3.0
-"""What a non-zero component must add to the log likelihood: 1.5 gives in to small samples' noise, 5 is slow
-to learn (measured on real and synthetic pairs)."""
+"""Least gain in log likelihood of a non-zero component. 1.5 gives in to noise, 5 is slow to learn (as measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +45,18 @@ class DiscrepancyPrior:
     decay: float
 
     def innovation(self, max_depth: int, common: float = 0.0) -> Floats:
-        """[max_depth + 1] variances, the root's first; `common`: of an error that all observations share."""
+        """Return [max_depth + 1] variances, the root's first. `common` is of an error that observations share."""
         steps = self.step * self.decay ** np.arange(max_depth, dtype=np.float64)
         return np.concatenate([[self.root + common], steps])
 
     @property
     def kind(self) -> tuple[bool, bool]:
-        """Whether the root's and the steps' variances are not zero."""
+        """Pair that says whether the root's and the steps' variances are not zero."""
         return self.root > 0, self.step > 0
 
     @property
     def n_components(self) -> int:
-        """How many of them are not."""
+        """Number of them that are not zero."""
         return sum(self.kind)
 
 
@@ -115,7 +114,7 @@ def average_discrepancies(
     roots: Sequence[float] = ROOT_GRID,
     common: float = 0.0,
 ) -> list[tuple[DiscrepancyPrior, float]]:
-    """The processes of the grid with their posterior chances, those with next to none left out: what a Bayesian average is over.
+    """Return the processes of the grid with their posterior chances, without the least likely, for a Bayesian average.
 
     A difference in level and one between cells are there with the chance `DIFFERENT` each, of any of the sizes tried. Arguments
     as of `choose_discrepancy`.
@@ -137,15 +136,17 @@ def _fits(
     grid: Sequence[DiscrepancyPrior], levels: Levels, observed: Floats, variance: Floats, common: float
 ) -> list[float]:
     innovations = np.stack([prior.innovation(levels.max_depth, common) for prior in grid])
-    found: list[float] = log_likelihoods(levels, observed, variance, innovations).tolist()
-    return found
+    fits: list[float] = log_likelihoods(levels, observed, variance, innovations).tolist()
+    return fits
 
 
-def share_likelihood(found: Sequence[T], fits: Sequence[float]) -> list[tuple[T, float]]:
+def share_likelihood(candidates: Sequence[T], fits: Sequence[float]) -> list[tuple[T, float]]:
     """Each with its share of the likelihood, given log likelihoods; those with less than `LEAST_SHARE` left out."""
     shares = np.exp(np.array(fits) - max(fits))
     shares = np.where(shares > LEAST_SHARE * shares.sum(), shares, 0.0)
-    return [(one, float(s)) for one, s in zip(found, shares / shares.sum(), strict=True) if s]
+    return [
+        (candidate, float(s)) for candidate, s in zip(candidates, shares / shares.sum(), strict=True) if s
+    ]
 
 
 def discrepancy_grid(roots: Sequence[float]) -> list[DiscrepancyPrior]:

@@ -1,4 +1,4 @@
-"""Extra variance for the choice of a discrepancy: other processes may also fit the totals.
+"""Add variance for the choice of a discrepancy, as other processes may also fit the totals.
 
 `weighting.weigh_by_likelihood` takes one process, and D for exactly 0 until the totals speak against it. That choice is slow to
 believe in a difference; it is no knowledge that there is none. Here every process of the grid counts by its likelihood, and the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 VALUES_AT_ONCE = 2**20
-"""Of nodes and processes: more of them at a time only fill the memory."""
+"""Most nodes times processes at a time, as more only fill the memory."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +54,7 @@ def model_uncertainty(
     rule: Callable[[Evidence, Weighted], Pruned],
     roots: Sequence[float] = ROOT_GRID,
 ) -> ModelUncertainty:
-    """How far theta and the mean discrepancy may be from what was learned, as the root of each says.
+    """Return the standard errors of theta and of the mean discrepancy, as the root of each says.
 
     Without public rows, or with a fixed lam, there is no discrepancy to doubt, and it is what was found alone.
 
@@ -67,19 +67,19 @@ def model_uncertainty(
     """
     if weighted.lam is not None or not evidence.public_mass.any():
         return ModelUncertainty(of_nodes=pruned.variance, of_mean=weighted.mean_discrepancy_variance)
-    found = likely_priors(evidence, roots)
+    priors = likely_priors(evidence, roots)
     of_nodes, of_mean = np.zeros_like(pruned.theta), 0.0
     at_once = max(1, VALUES_AT_ONCE // pruned.theta.size)
-    for start in range(0, len(found), at_once):
-        some = found[start : start + at_once]
+    for start in range(0, len(priors), at_once):
+        some = priors[start : start + at_once]
         shares, others = (
             np.array([share for _, share in some]),
-            [weigh_under(evidence, one) for one, _ in some],
+            [weigh_under(evidence, prior) for prior, _ in some],
         )
         theta, spread = _pruned(evidence, others, rule)
         of_nodes += shares @ (spread + (theta - pruned.theta) ** 2)
-        means = np.array([one.mean_discrepancy for one in others])
-        known = np.array([max(one.mean_discrepancy_variance, 0.0) for one in others])
+        means = np.array([other.mean_discrepancy for other in others])
+        known = np.array([max(other.mean_discrepancy_variance, 0.0) for other in others])
         of_mean += float(shares @ (known + (means - weighted.mean_discrepancy) ** 2))
     return ModelUncertainty(of_nodes=of_nodes, of_mean=of_mean)
 
@@ -90,9 +90,9 @@ def _pruned(
     """Theta and its variance by each of them, both [weighted, nodes]."""
     if rule is smooth_tree:  # all at once
         thetas, variances = (
-            np.stack([one.theta for one in weighted]),
-            np.stack([one.variance for one in weighted]),
+            np.stack([tree.theta for tree in weighted]),
+            np.stack([tree.variance for tree in weighted]),
         )
         return smooth_values(evidence, thetas, variances)
-    found = [rule(evidence, one) for one in weighted]
-    return np.stack([one.theta for one in found]), np.stack([one.variance for one in found])
+    pruned = [rule(evidence, tree) for tree in weighted]
+    return np.stack([tree.theta for tree in pruned]), np.stack([tree.variance for tree in pruned])

@@ -1,8 +1,8 @@
-"""How a cell draws strength from its neighbours on the tree, and so how deep a tree may be.
+"""Prune and smooth by letting cells draw strength from neighbours on the tree, which decides a tree's depth.
 
 What lives here: from a margin per node (`weighting`) to the margin that decides each node, by soft pruning
 ("smooth"), by walking towards the root until the evidence suffices ("variance", "fallback"), or not at all ("none").
-What does not: growing a tree, and the choice of a class.
+What does not: growing a tree, the choice of a class, and the model in which a child lies near its parent (`tree_gaussian`).
 
 A rule is one function and one line in `PRUNINGS`. All are post-processing of private totals.
 """
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.inference.averaged_prunings import average_prunings
 from ldptree.inference.tree_gaussian import fit_innovations, posterior
 
 if TYPE_CHECKING:
@@ -67,13 +66,13 @@ def prune_nothing(_: Evidence, weighted: Weighted) -> Pruned:
 
 
 def smooth_tree(evidence: Evidence, weighted: Weighted) -> Pruned:
-    """Soft pruning: two models of how theta varies over the tree, averaged by their likelihoods.
+    """Prune softly by averaging two models of how theta varies over the tree by their likelihoods.
 
     1. A child lies near its parent: a Gaussian process on the tree, one innovation variance per depth, fitted by EM to
        the cells (root 0.05, start 0.02, 15 rounds, floor 1e-5). Depths at which the totals show nothing but noise get a
        small variance and their cells fall back to the parent, which makes a too deep tree nearly harmless: at depth 8 on
        the LPCT synthetic pair (gamma 0.5, eps 2, 16 runs) accuracy goes from 0.565 to 0.660.
-    2. Cells are alike below some nodes, and apart from there on: all prunings averaged (`tree_prunings`). It is the one
+    2. Cells are alike below some nodes, and apart from there on: all prunings averaged (`average_prunings`). It is the one
        for sharp borders and for children of opposite sign, which the first draws together.
 
     The second model alone loses up to .013 where margins lean one way (white wine); the average, with 2 nats for the
@@ -85,7 +84,7 @@ def smooth_tree(evidence: Evidence, weighted: Weighted) -> Pruned:
 
 
 def smooth_values(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    """What `smooth_tree` makes of margins [nodes] and their variances: the same two. Both may have a leading axis."""
+    """Smooth margins [nodes] and their variances as `smooth_tree` does, and return the same two. Both may have a leading axis."""
     at = evidence.cell_nodes
     observed, variance = np.full_like(theta, np.nan), np.full_like(theta, np.inf)
     observed[..., at], variance[..., at] = theta[..., at], spread[..., at]
@@ -115,6 +114,108 @@ def smooth_values(evidence: Evidence, theta: Floats, spread: Floats) -> tuple[Fl
     squares = np.stack([near.variance, *(a.variance for a in alike)], axis=-2) + means**2
     mean = (weights @ means)[..., 0, :]
     return mean, np.maximum((weights @ squares)[..., 0, :] - mean**2, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedPrunings:
+    """The posterior after the observations; an inner node's value is the average of the cells below it, by mass.
+
+    Attributes:
+        mean: [nodes] posterior mean of each node's value.
+        variance: [nodes] posterior variance of each node's value.
+        log_likelihood: [] natural logarithm of the density of the observations, prunings and values summed out.
+    """
+
+    mean: Floats
+    variance: Floats
+    log_likelihood: Floats
+
+
+def average_prunings(
+    levels: Levels, observed: Floats, variance: Floats, mass: Floats, *, spread: float, split: float
+) -> AveragedPrunings:
+    """Posterior of every node's value, all prunings averaged by their posterior probability; O(nodes).
+
+    The model: each node is whole with probability 1 - split, or parted into its children; the cells below a whole node share one
+    value, N(0, spread). One pass up and one down (context-tree weighting; Willems, Shtarkov, Tjalkens 1995; Gaussian leaves).
+
+    `observed` and `variance` may have leading axes, the same ones, for several sets of observations at once; then so has all that
+    is found.
+
+    Args:
+        levels: the tree.
+        observed: [nodes] observed values of the cells, ignored where `variance` is infinite.
+        variance: [nodes] positive noise variances; infinite = no observation, as at every inner node.
+        mass: [nodes] positive people below each node.
+        spread: prior variance of a whole node's value.
+        split: prior probability, inside (0, 1), that an inner node is parted.
+    """
+    order, depths = levels.order, range(1, levels.max_depth + 1)
+    known = variance[..., order]
+    is_seen = np.isfinite(known)
+    values = np.where(is_seen, observed[..., order], 0.0)
+    precision = np.where(is_seen, 1.0 / known, 0.0)
+    pull = precision * values
+    # densities of the observations around 0; a common value changes them by `gain`
+    around_0 = -0.5 * (
+        np.sum(pull * values - np.log(np.where(is_seen, precision, 1.0)), axis=-1)
+        + math.log(2.0 * math.pi) * is_seen.sum(axis=-1)
+    )
+    for depth in reversed(depths):
+        _add_up(levels, depth, precision)
+        _add_up(levels, depth, pull)
+    shrink = 1.0 / (1.0 + spread * precision)
+    gain = 0.5 * (np.log(shrink) + spread * pull**2 * shrink)
+    whole_mean, whole_variance = spread * pull * shrink, spread * shrink
+
+    # upward: log likelihood of the cells below, chance to be whole, and average of the cells below, once the node is reached
+    fit, whole = gain.copy(), np.ones_like(gain)
+    mean, square = whole_mean.copy(), whole_variance + whole_mean**2
+    share = np.ones(levels.n_nodes)
+    share[1:] = mass[order[1:]] / mass[order[levels.above[1:]]]
+    for depth in reversed(depths):
+        here, at = levels.level(depth), levels.parents[depth - 1]
+        families, part = levels.families[depth - 1], share[here]
+        as_whole = math.log1p(-split) + gain[..., at]
+        fit[..., at] = np.logaddexp(
+            as_whole, math.log(split) + np.add.reduceat(fit[..., here], families, axis=-1)
+        )
+        whole[..., at] = np.exp(as_whole - fit[..., at])
+        parted_mean = np.add.reduceat(part * mean[..., here], families, axis=-1)
+        spread_of_parts = np.add.reduceat(
+            part**2 * (square[..., here] - mean[..., here] ** 2), families, axis=-1
+        )
+        mean[..., at] = whole[..., at] * whole_mean[..., at] + (1.0 - whole[..., at]) * parted_mean
+        square[..., at] = whole[..., at] * square[..., at] + (1.0 - whole[..., at]) * (
+            spread_of_parts + parted_mean**2
+        )
+
+    # downward: the chance that no ancestor is whole, and what those that are contribute
+    reached, above_mean, above_square = (
+        np.ones_like(gain),
+        np.zeros_like(gain),
+        np.zeros_like(gain),
+    )
+    for depth in depths:
+        here = levels.level(depth)
+        up = levels.above[here]
+        stopped = reached[..., up] * whole[..., up]
+        reached[..., here] = reached[..., up] - stopped
+        above_mean[..., here] = above_mean[..., up] + stopped * whole_mean[..., up]
+        above_square[..., here] = above_square[..., up] + stopped * (
+            whole_variance[..., up] + whole_mean[..., up] ** 2
+        )
+    mean = above_mean + reached * mean
+    square = above_square + reached * square
+    by_node_mean, by_node_variance = np.empty_like(mean), np.empty_like(mean)
+    by_node_mean[..., order], by_node_variance[..., order] = mean, np.maximum(square - mean**2, 0.0)
+    return AveragedPrunings(by_node_mean, by_node_variance, around_0 + fit[..., 0])
+
+
+def _add_up(levels: Levels, depth: int, values: Floats) -> None:
+    """Add each family at this depth to its parent, in the order of the levels."""
+    sums = np.add.reduceat(values[..., levels.level(depth)], levels.families[depth - 1], axis=-1)
+    values[..., levels.parents[depth - 1]] += sums
 
 
 def prune_by_variance(evidence: Evidence, weighted: Weighted, bound: float = BOUND) -> Pruned:
@@ -164,7 +265,7 @@ def prune_by_variance(evidence: Evidence, weighted: Weighted, bound: float = BOU
 
 
 def fall_back(evidence: Evidence, weighted: Weighted) -> Pruned:
-    """For a label that is a number: a cell whose evidence is weaker than one honest label falls back along its ancestors.
+    """Let a cell weaker than one honest label fall back along its ancestors, for a label that is a number.
 
     A node is strong enough where the variance of its theta is at most that of one person's label, and, with a fixed lam, where
     the people it divides by are `STRONG` standard deviations of their noise: so it never divides by noise, as the papers'
@@ -206,4 +307,4 @@ NUMBER_PRUNINGS: dict[str, Callable[[Evidence, Weighted], Pruned]] = {
     "fallback": fall_back,
     "none": prune_nothing,
 }
-"""Those for a label that is a number: the statistics of "variance" are about a sign."""
+"""Prunings for a label that is a number, without "variance", whose statistics are about a sign."""

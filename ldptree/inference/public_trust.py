@@ -1,4 +1,4 @@
-"""How far what public rows say of a cell is to be trusted, where a tree chose its cells for the labels of the same rows.
+"""Measure how far the public rows of a cell can be trusted, where a tree chose its cells for the labels of the same rows.
 
 What sets two such cells apart is partly their rows' chance: their means are less sure than their rows say. By how much is
 measured on public rows held out, and no private row is looked at.
@@ -62,7 +62,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
-    """What cells are to say the mean of.
+    """The quantity whose mean cells are to say.
 
     Attributes:
         values: float64 [n], one a public row.

@@ -24,7 +24,7 @@ FALL = 30.0
 
 
 def expected_share(mean: Floats, sd: Floats) -> Floats:
-    """Mean of N(mean, sd^2) given that the value lies in [0, 1]: strictly inside, 1/2 where sd is infinite.
+    """Return the mean of N(mean, sd^2) given a value in [0, 1], strictly inside, 1/2 where sd is infinite.
 
     More than 1/2 where `mean` is. Gauss-Legendre over the part of [0, 1] that matters, so that it holds far
     out in the tails, where quotients of normal densities and probabilities are 0/0; error below 1e-6.
@@ -51,13 +51,13 @@ def expected_share(mean: Floats, sd: Floats) -> Floats:
 
 
 def _reach(distance: Floats, sd: Floats) -> Floats:
-    """How far from a point `distance` away from the mean the density falls by exp(-FALL)."""
+    """Return how far from a point `distance` away from the mean the density falls by exp(-FALL)."""
     spread = 2.0 * FALL * sd**2
     return spread / (np.sqrt(distance**2 + spread) + distance)
 
 
 def half_width(level: float) -> float:
-    """How many standard deviations to each side hold a share `level` of a Gaussian.
+    """Return the number of standard deviations to each side that hold a share `level` of a Gaussian.
 
     Raises:
         ConfigError: `level` is not between 0 and 1.

@@ -1,4 +1,4 @@
-"""Exact Gaussian inference on a tree: one pass up, one pass down.
+"""Exact Gaussian inference on a tree, in one pass up and one pass down.
 
 What lives here: the model `root ~ N(0, t_0)`, `child = parent + N(0, t_k)` for a child at depth k, noisy
 observations at any node, and its posterior, its likelihood and its EM fit. What does not: what the values
@@ -110,7 +110,7 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What is believed after the observations; all with the leading axes of what was observed.
+    """The posterior after the observations; all with the leading axes of what was observed.
 
     Attributes:
         mean: [nodes] posterior mean of each node's value.
@@ -217,7 +217,7 @@ def variances_of_sums(levels: Levels, variance: Floats, innovation: Floats, weig
     known = np.broadcast_to(np.where(np.isfinite(variance), variance, NOTHING), weights.shape)
     steps = np.broadcast_to(innovation, (len(weights), innovation.size))
     means = np.ascontiguousarray(posterior(levels, known * weights, known, steps).mean)
-    return np.array([one @ mean for one, mean in zip(weights, means, strict=True)])
+    return np.array([weight @ mean for weight, mean in zip(weights, means, strict=True)])
 
 
 def variance_of_sum(levels: Levels, variance: Floats, innovation: Floats, weights: Floats) -> float:
@@ -246,6 +246,6 @@ def fit_innovations(
     innovation = np.full((*observed.shape[:-1], levels.max_depth + 1), start)
     innovation[..., 0] = root
     for _ in range(rounds):
-        found = posterior(levels, observed, variance, innovation).innovation
-        innovation[..., 1:] = np.maximum(found[..., 1:], floor)
+        fitted = posterior(levels, observed, variance, innovation).innovation
+        innovation[..., 1:] = np.maximum(fitted[..., 1:], floor)
     return innovation

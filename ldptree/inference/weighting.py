@@ -1,4 +1,4 @@
-"""How far the public rows are believed beside the private totals: one margin per node, with its variance.
+"""Weigh public rows against private totals: one margin per node, with its variance.
 
 What lives here: the evidence of all nodes, a fixed or automatic lam (LPCT eq. 8), and the learned weighting, which reads off
 the private totals how far the public margins are from the private ones. What does not: the people of a cell (`masses`), the
@@ -9,7 +9,7 @@ The margin of a class in a cell is (its people) - (all people) / C for C classes
 per person: the class's share less 1/C, in [-1/C, 1 - 1/C]. For C = 2 that is LPCT's eta - 1/2. Margins of
 different cells have uncorrelated noise under every oracle, since their weights add up to 0 within a cell. Where
 the label is a number, the margin is the sum of labels about their public mean, in units in which theta is of the
-same size (`fit_numbers`).
+same size (`tree_fit`).
 
 Everything here is post-processing of private totals and costs no privacy.
 """
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.errors import ConfigError
 from ldptree.inference.cell_masses import cell_masses
 from ldptree.inference.discrepancy import (
     ALIKE,
@@ -42,14 +41,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-RULES = ("margin", "ratio")
 LARGEST_LAM = 1e100
-"""A finite lam counts as no more: private totals are lost in rounding long before, and its square is still a number."""
+"""A finite lam counts as no more. Private totals are lost in rounding long before, and its square is still a number."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
-    """What the reports and the public rows say about one class or number, at every node.
+    """The evidence of the reports and the public rows about one class or number, at every node.
 
     Attributes:
         private_margin: [nodes] unbiased sum of the private margins below the node.
@@ -226,7 +224,7 @@ def gather_class_evidence(
 
 
 def automatic_lam(n_cells: int, margin_variance: float, label_variance: float = 0.25) -> float:
-    """The inverse-variance lam, 1 + 4 L v_A for two classes: right where public and private people are alike.
+    """Return the inverse-variance lam, 1 + 4 L v_A for two classes, which is right for people who are alike.
 
     A cell of n_P / L people has private margin variance n_P v_A + n_P s / L, s = 1/4 for two classes, which is L v_A / s + 1
     times that of as many public rows. No private row is looked at.
@@ -246,11 +244,7 @@ def weigh_evidence(
 
     `rule` is what a margin is divided by: "margin", or "ratio", the paper's (see `weigh_by_lam`). `roots`: see
     `choose_discrepancy`.
-
-    Raises:
-        ConfigError: `lam` or `rule` is none of these, or "ratio" is asked for where lam is learned.
     """
-    check_weighting(lam, rule)
     if lam == "learned":
         return weigh_by_likelihood(evidence, roots)
     if lam == "auto":
@@ -260,18 +254,8 @@ def weigh_evidence(
     return weigh_by_lam(evidence, lam if lam == math.inf else min(float(lam), LARGEST_LAM), rule)
 
 
-def check_weighting(lam: float | str, rule: str) -> None:
-    """Raises ConfigError where lam or rule is not known, or "ratio" is asked for where lam is learned."""
-    if rule not in RULES:
-        raise ConfigError(f'rule = "{rule}": known are {", ".join(RULES)}')
-    if lam == "learned" and rule == "ratio":
-        raise ConfigError('rule = "ratio" is the paper\'s, for a fixed lam; set lam = "auto" or a number')
-    if lam not in ("learned", "auto") and (isinstance(lam, str) or not lam >= 0):
-        raise ConfigError(f'lam = {lam!r}: use "learned", "auto", or a number from 0 (private alone) to inf')
-
-
 def weigh_by_lam(evidence: Evidence, lam: float, rule: str = "margin") -> Weighted:
-    """LPCT eq. 8: theta = (A~ + lam A^Q) / (w + lam U^Q) with the paper's noisy denominator made positive.
+    """Weigh by LPCT eq. 8, theta = (A~ + lam A^Q) / (w + lam U^Q), with the paper's noisy denominator made positive.
 
     The paper divides by U~ + lam U^Q, which the noise can make negative and so flip the class. With the
     mass w > 0 instead, the class is the sign of A~ + lam A^Q, equal to the paper's wherever its denominator
@@ -385,7 +369,7 @@ def _differences(evidence: Evidence) -> tuple[Floats, Floats]:
 
 
 def _apart(evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:
-    """theta and variance from the reports alone, then from the public rows alone (none: 0 and infinite)."""
+    """Return theta and variance from the reports alone, then from the public rows alone (0 and infinite for none)."""
     spread, mass, public = evidence.label_variance, evidence.private_mass, evidence.public_mass
     is_seen = public > 0
     safe = np.where(is_seen, public, 1.0)

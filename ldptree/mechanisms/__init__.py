@@ -1,4 +1,4 @@
-"""Mechanisms: what a holder sends about a cell and a label. One mechanism, one file; one line here.
+"""Mechanisms draw what a holder sends about a cell and a label. One mechanism is one file, and one line here.
 
 A label is one of some classes, or a number. A number is rounded at random between levels of its range, which then are the
 classes; or it has a mechanism of its own (`number_label`), where the two ends of the range stand for the classes.
@@ -31,11 +31,12 @@ NUMBER_MECHANISMS: dict[str, type[NumberLaplace | NumberResponse]] = {
 
 JOINT_CHOICES = ("auto", *ORACLES)
 """Of `CHOICES` those that stand for a joint report."""
-RESIDUAL_CHOICES = ("auto", *(name for name, one in MECHANISMS.items() if one.carries_residuals))
+RESIDUAL_CHOICES = ("auto", *(name for name, mechanism in MECHANISMS.items() if mechanism.carries_residuals))
 """Of `CHOICES` those that the residual of a public model may be reported by."""
 CHOICES = ("auto", *MECHANISMS)
-"""What a run may name: an oracle stands for the joint report over it, "auto" for the joint report over the quieter of
-grr and oue. "signed_subset" is for two classes, or a number's two ends."""
+"""Mechanisms that a run may name. An oracle stands for the joint report over it, "auto" for the joint report over the
+quieter of grr and oue. "signed_subset" is for two classes, or a number's two ends.
+"""
 
 
 def mechanism_for(choice: str, epsilon: float, n_cells: int, n_classes: int) -> Mechanism:
@@ -71,6 +72,12 @@ def number_mechanism_for(
     return mechanism_for(choice, epsilon, n_cells, n_levels if choice in JOINT_CHOICES else 2)
 
 
+def choice_of(mechanism: Mechanism) -> str:
+    """The one of `CHOICES` that stands for a mechanism."""
+    by_number = (name for name, kind in NUMBER_MECHANISMS.items() if type(mechanism) is kind)
+    return next(by_number, mechanism.name)
+
+
 def choose_oracle(epsilon: float, n_cells: int, n_classes: int) -> FrequencyOracle:
     """Of grr and oue, the one with the smallest mean noise variance if all values are equally likely.
 
@@ -81,7 +88,7 @@ def choose_oracle(epsilon: float, n_cells: int, n_classes: int) -> FrequencyOrac
 
 
 def adds_noise_to_every_cell(choice: str) -> bool:
-    """Whether a report of this choice is a noisy number for every cell, so that cells without respondents are all noise."""
+    """Return whether such a report is a noisy number for every cell, so that cells without respondents are all noise."""
     return choice in MECHANISMS and issubclass(MECHANISMS[choice], Additive)
 
 
@@ -96,13 +103,13 @@ def find_mechanism(name: str, oracle: str | None) -> type[Mechanism]:
             raise ConfigError(f'oracle "{oracle}" is not known; known are {", ".join(ORACLES)}')
         return ORACLES[oracle]
     apart = (*MECHANISMS.values(), *NUMBER_MECHANISMS.values())
-    found = next((one for one in apart if one.name == name and not one.is_joint), None)
-    if found is None:
-        known = (JOINT, *(one for one in MECHANISMS if one not in ORACLES))
+    mechanism = next((kind for kind in apart if kind.name == name and not kind.is_joint), None)
+    if mechanism is None:
+        known = (JOINT, *(choice for choice in MECHANISMS if choice not in ORACLES))
         raise ConfigError(f'mechanism "{name}" is not known; known are {", ".join(known)}')
     if oracle is not None:
         raise ConfigError(f'mechanism "{name}" has no oracle, found "{oracle}"')
-    return found
+    return mechanism
 
 
 __all__ = [
@@ -114,6 +121,7 @@ __all__ = [
     "RESIDUAL_CHOICES",
     "Mechanism",
     "adds_noise_to_every_cell",
+    "choice_of",
     "choose_oracle",
     "find_mechanism",
     "mechanism_for",

@@ -1,5 +1,5 @@
-"""What the papers' report is made of (LPCT eqs 5 and 6): an indicator of the holder's cell, and the same times the label,
-with noise added to each number. Which noise is in the mechanism's own file.
+"""The form of the papers' reports (LPCT eqs 5 and 6), which are an indicator of the holder's cell, and the same times
+the label, with noise added to each number. The kind of noise is in the mechanism's own file.
 
 A report has L C numbers: U, the one-hot of the cell (L of them), then V_c for c = 1 .. C - 1, the one-hot of the cell
 where the label is c and nothing where it is not. Two classes: U and V of the paper. Two holders' U differ by at most 2 in
@@ -30,7 +30,7 @@ _BLOCK = 2**17
 
 @dataclass(frozen=True)
 class Additive(Mechanism):
-    """Numbers [n, L C]: cells, then cells where the label is c, each with noise of its own."""
+    """Numbers [n, L C] for cells, then for cells where the label is c, each with noise of its own."""
 
     form: ClassVar[Form] = "numbers"
 
@@ -58,7 +58,7 @@ class Additive(Mechanism):
         return self._description(self.raw_size, noise_sd=math.sqrt(self.noise_variance))
 
     def indicators(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What is true of each holder before any noise, int64 [n, L C]."""
+        """Return the true indicators of each holder before any noise, int64 [n, L C]."""
         values = self.checked(values)
         truth = np.zeros((values.size, self.raw_size), dtype=np.int64)
         inside = np.flatnonzero(values < self.k - 1)
@@ -90,7 +90,7 @@ class Additive(Mechanism):
         return np.append(counts.ravel(), n - sums[0].sum())
 
     def linear_variance(self, weights: ArrayLike, counts: ArrayLike) -> Any:
-        """Exact: the noise does not depend on who is where."""
+        """Return the exact variance, as the noise does not depend on who is where."""
         a = np.asarray(weights, dtype=np.float64)
         one_sum = a.ndim == 1
         a = a.reshape(self.k, -1)
@@ -110,6 +110,6 @@ class Additive(Mechanism):
     ) -> NDArray[np.float64]:
         """Exact, the same for every cell."""
         a = np.asarray(class_weights, dtype=np.float64)
-        one = float(counts.sum()) * self.noise_variance * (a[0] ** 2 + ((a[1:] - a[0]) ** 2).sum())
-        variance: NDArray[np.float64] = one * np.asarray(n_cells, dtype=np.float64)
+        of_cell = float(counts.sum()) * self.noise_variance * (a[0] ** 2 + ((a[1:] - a[0]) ** 2).sum())
+        variance: NDArray[np.float64] = of_cell * np.asarray(n_cells, dtype=np.float64)
         return variance

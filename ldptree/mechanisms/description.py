@@ -1,4 +1,4 @@
-"""What a mechanism says of itself: facts of one report without a sentence, and what dishonest holders can move."""
+"""Describe a mechanism by facts of one report without a sentence, and what dishonest holders can move."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class MechanismDescription:
     @property
     def figures(self) -> dict[str, float]:
         """Chances and noise of one report, as far as the mechanism has them."""
-        found = {name: getattr(self, name) for name in ("p", "q", "label_p", "noise_sd", "label_noise_sd")}
-        return {name: figure for name, figure in found.items() if figure is not None}
+        figures = {name: getattr(self, name) for name in ("p", "q", "label_p", "noise_sd", "label_noise_sd")}
+        return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 @dataclass(frozen=True)
 class PoisoningBound:
-    """What dishonest holders can do to the unbiased totals, in holders.
+    """The bound of what dishonest holders can do to the unbiased totals, in holders.
 
     Attributes:
         one: the largest shift that one dishonest report causes to one total.

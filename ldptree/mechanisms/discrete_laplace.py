@@ -1,4 +1,4 @@
-"""Discrete Laplace noise on the cell and on the label: LPCT eqs 5 and 6 on the integers, P(noise = x) ~ exp(-r |x|).
+"""Discrete Laplace noise on cell and label, by LPCT eqs 5 and 6 on the integers, with P(noise = x) ~ exp(-r |x|).
 
 With r = eps / 4 it is epsilon-LDP by the same argument as the paper's: the likelihoods of a number under indicators 0 and
 1 differ by at most e^r, and two holders differ in at most four numbers. r is a whole number of 2^-32ths, so the stated
@@ -89,7 +89,7 @@ class DiscreteLaplace(Additive):
 
     @property
     def bound(self) -> int:
-        """B: noise is cut off there."""
+        """Return B, where noise is cut off."""
         return furthest_laplace(self.rate)
 
     @property
@@ -98,7 +98,7 @@ class DiscreteLaplace(Additive):
         return laplace_variance(self.rate)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
-        """Indicators and noise, cut off at the bound: int32 [n, L C]."""
+        """Return indicators and noise, cut off at the bound, int32 [n, L C]."""
         return self.noisy(values, words, np.int32)
 
     def noisy(self, values: NDArray[np.int64], words: Words, dtype: type) -> NDArray[Any]:
@@ -149,5 +149,5 @@ class DiscreteLaplace(Additive):
 
         The number of holders in no cell is made of L: it moves by L (2 B + 1), and decides nothing but how many count.
         """
-        one = float(self.n_classes * (2 * self.bound + 1))
-        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
+        shift = float(self.n_classes * (2 * self.bound + 1))
+        return PoisoningBound(one=shift, one_percent=math.ceil(n / 100) * shift, totals_at_once=self.k - 1)

@@ -1,4 +1,4 @@
-"""Laplace noise on the cell and on the label (LPCT eqs 5 and 6): U~ = U + (4 / eps) Lap, V~ = V + (4 / eps) Lap.
+"""Laplace noise on cell and label (LPCT eqs 5 and 6), with U~ = U + (4 / eps) Lap and V~ = V + (4 / eps) Lap.
 
 A SIMULATION DEVICE, here to compare with the paper. Noise in floating point leaks: some outputs can be reached from one
 input only (Mironov 2012), for one bit 4 / 8 / 15 / 45 % of them at epsilon 0.5 / 1 / 2 / 8. No protocol for real clients
@@ -67,7 +67,7 @@ class Laplace(Additive):
 
     @property
     def epsilon(self) -> float:
-        """What it spends in real arithmetic; in floating point it spends more."""
+        """Epsilon in real arithmetic; in floating point it spends more."""
         return self.billionths / _UNIT
 
     @property
@@ -86,7 +86,7 @@ class Laplace(Additive):
         return 2 * self.scale**2
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """Indicators and noise: float64 [n, L C]."""
+        """Return indicators and noise, float64 [n, L C]."""
         return self.noisy(values, words, np.float64)
 
     def draw_noise(self, n: int, words: Words) -> NDArray[np.float64]:
@@ -123,5 +123,5 @@ class Laplace(Additive):
         return bool(raw.shape == (self.raw_size,) and np.isfinite(raw).all())
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """Without bound: a number may be anything."""
+        """Return an infinite bound, as a number may be anything."""
         return PoisoningBound(one=math.inf, one_percent=math.inf, totals_at_once=self.k)

@@ -1,4 +1,4 @@
-"""A cell among those a holder could be in: randomised response within V_i (HistOfTree eqs 5, 8, 16, 17).
+"""Report a cell among those a holder could be in, by randomised response within V_i (HistOfTree eqs 5, 8, 16, 17).
 
 What a holder shows leaves it a set of potential cells V_i (`ldptree.partition.product.Candidates`), which is public, or
 sent along; the report says noisily which of them is its own. Not in `MECHANISMS`: the alphabet differs from holder to holder.
@@ -71,7 +71,7 @@ class Masked(ABC):
 
     @abstractmethod
     def randomize(self, cells: NDArray[np.int64], candidates: Candidates, words: Words) -> Bytes:
-        """One report a holder, uint8 [m, width]: the holders' side.
+        """Draw one report for each holder, uint8 [m, width], on the holders' side.
 
         Args:
             cells: int64 [m], each in its holder's V_i.
@@ -84,15 +84,15 @@ class Masked(ABC):
 
     @abstractmethod
     def is_valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        """bool [m]: which reports can come from a holder with some V_i. Raises DataError for another shape."""
+        """Return which reports can come from a holder with some V_i, bool [m]. Raises DataError for another shape."""
 
     @abstractmethod
     def fit(self, reports: Bytes, candidates: Candidates) -> NDArray[np.bool_]:
-        """bool [m]: which valid reports can come from a holder with this V_i."""
+        """Return which valid reports can come from a holder with this V_i, bool [m]."""
 
     @abstractmethod
     def sums(self, reports: Bytes, candidates: Candidates, weights: Floats) -> Floats:
-        """sum_i w_i V~_i^j for every cell j and column of weights [m, c], float64 [c, n_cells]: unbiased."""
+        """Return sum_i w_i V~_i^j, unbiased, for every cell j and column of weights [m, c], float64 [c, n_cells]."""
 
     @abstractmethod
     def noise(self, candidates: Candidates) -> Floats:
@@ -101,11 +101,11 @@ class Masked(ABC):
     @property
     @abstractmethod
     def bound(self) -> float:
-        """How far one report moves sum_i V~_i^j at most, whatever it says instead of what is true."""
+        """Return how far one report moves sum_i V~_i^j at most, whatever it says instead of what is true."""
 
     @abstractmethod
     def law(self, cell: int, candidates: Candidates) -> dict[bytes, Fraction]:
-        """P(report) of one holder (m = 1) with this cell, for every report that has a chance: for small V_i."""
+        """Return P(report) of one holder (m = 1) with this cell, for every possible report. V_i must be small."""
 
     def _shaped(self, reports: Bytes) -> Bytes:
         reports = np.asarray(reports)
@@ -129,7 +129,7 @@ def _grr(budget: float, size: int) -> Grr:
 
 @dataclass(frozen=True)
 class MaskedGrr(Masked):
-    """Generalised randomised response over V_i (eqs 16, 17): a report is the number of a cell, 4 bytes little-endian."""
+    """Generalised randomised response over V_i (eqs 16, 17). A report is a cell's number, 4 bytes little-endian."""
 
     name: ClassVar[str] = "grr"
 
@@ -160,12 +160,12 @@ class MaskedGrr(Masked):
         gap, q = self._coins(candidates)
         scaled = weights / gap[:, None]
         cells = self._cells(reports)
-        found: Floats = np.stack(
+        sums: Floats = np.stack(
             [np.bincount(cells, w, minlength=self.n_cells).astype(np.float64) for w in scaled.T]
         )
         if not q.any():
-            return found
-        return found - candidates.spread(scaled * q[:, None])
+            return sums
+        return sums - candidates.spread(scaled * q[:, None])
 
     def noise(self, candidates: Candidates) -> Floats:
         """q (1 - q) / (p - q)^2."""
@@ -201,7 +201,7 @@ class MaskedGrr(Masked):
 
 @dataclass(frozen=True)
 class MaskedBits(Masked):
-    """Randomised response on the bits of V_i (eqs 5, 8): a report is packed bits, little-endian, 0 outside V_i."""
+    """Randomised response on the bits of V_i (eqs 5, 8). A report is packed bits, little-endian, 0 outside V_i."""
 
     name: ClassVar[str] = "randomized_response"
 
@@ -216,7 +216,7 @@ class MaskedBits(Masked):
         return -(-self.n_cells // 8)
 
     def randomize(self, cells: NDArray[np.int64], candidates: Candidates, words: Words) -> Bytes:
-        """Bits of all cells, of which those outside V_i are put out: coins are independent, so the rest keep their law."""
+        """Draw the bits of all cells and clear those outside V_i. Coins are independent, so the rest keep their law."""
         reports = self.bits.randomize(self._checked(cells, candidates), words)
         return reports & np.packbits(candidates.matrix(), axis=1, bitorder="little")
 
@@ -231,8 +231,8 @@ class MaskedBits(Masked):
 
     def sums(self, reports: Bytes, candidates: Candidates, weights: Floats) -> Floats:
         """V~_i^j = (bit_j - q) / (p - q) in V_i, 0 outside."""
-        found: Floats = weights.T @ self._bits(reports).astype(np.float64)
-        return (found - self.bits.q * candidates.spread(weights)) / self.bits.gap
+        sums: Floats = weights.T @ self._bits(reports).astype(np.float64)
+        return (sums - self.bits.q * candidates.spread(weights)) / self.bits.gap
 
     def noise(self, candidates: Candidates) -> Floats:
         """q (1 - q) / (p - q)^2, whatever |V_i|."""
@@ -247,14 +247,16 @@ class MaskedBits(Masked):
     def law(self, cell: int, candidates: Candidates) -> dict[bytes, Fraction]:
         """2^|V_i| reports."""
         potential = np.flatnonzero(candidates.matrix()[0])
-        one = {c: Fraction(self.bits.own if c == cell else self.bits.other, WORD) for c in potential.tolist()}
+        chances = {
+            c: Fraction(self.bits.own if c == cell else self.bits.other, WORD) for c in potential.tolist()
+        }
         law = {}
         for drawn in product((0, 1), repeat=potential.size):
             bits = np.zeros(self.n_cells, dtype=np.uint8)
             bits[potential] = drawn
             chance = Fraction(1)
             for c, bit in zip(potential.tolist(), drawn, strict=True):
-                chance *= one[c] if bit else 1 - one[c]
+                chance *= chances[c] if bit else 1 - chances[c]
             law[np.packbits(bits, bitorder="little").tobytes()] = chance
         return law
 

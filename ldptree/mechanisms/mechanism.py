@@ -1,4 +1,4 @@
-"""What a mechanism is: a locally private report about one cell and one label, and exact sums of many reports.
+"""The interface of a mechanism, for a private report about one cell and label and exact sums of many reports.
 
 One mechanism, one file beside this one; the registry is in the package. What is shared by all of them is only which
 value a holder has: cell * C + label, or "outside" (a label not declared, a row that cannot be placed).
@@ -39,7 +39,7 @@ class Mechanism(ABC):
     is_simulation_device: ClassVar[bool] = False
     """Whether its reports leak through floating point, so that no real client may send one."""
     for_classes: ClassVar[int | None] = None
-    """The only number of classes that it is for; None: any."""
+    """The only number of classes that it is for, or None for any."""
     form: ClassVar[Form]
     """What a report is made of."""
     fewest_classes: ClassVar[int] = 2
@@ -72,17 +72,17 @@ class Mechanism(ABC):
 
     @property
     def k(self) -> int:
-        """How many totals there are: L C + 1, "outside" last."""
+        """Return the number of totals, L C + 1 with "outside" last."""
         return self.n_cells * self.n_classes + 1
 
     @property
     def n_levels(self) -> int:
-        """How many labels a holder can have: C, or more where a label is a number (`number_label`)."""
+        """Return the number of labels a holder can have, C or more if a label is a number (`number_label`)."""
         return self.n_classes
 
     @property
     def n_values(self) -> int:
-        """How many values a holder can have: one a cell and level, and "outside" last."""
+        """Return the number of values a holder can have, one for each cell and level, and "outside" last."""
         return self.n_cells * self.n_levels + 1
 
     @classmethod
@@ -115,12 +115,12 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """The epsilon of the integers in use, rounded up: no likelihood ratio of a report exceeds e^it."""
+        """Return the epsilon of the integers in use, rounded up. No likelihood ratio of a report exceeds e^it."""
 
     @property
     @abstractmethod
     def min_entropy(self) -> float:
-        """Bits of chance in a report, at least: whatever a holder's value, no report is likelier than 2^-min_entropy."""
+        """Return a lower bound on a report's bits of chance. No report is likelier than 2^-min_entropy."""
 
     @property
     @abstractmethod
@@ -134,7 +134,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[Any]:
-        """One report a holder: the holder's side.
+        """Draw one report for each holder, on the holders' side.
 
         Args:
             values: int64 [n], each in 0 .. n_values - 1.
@@ -168,18 +168,18 @@ class Mechanism(ABC):
 
     @abstractmethod
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """bool [n]: which reports a holder who follows the protocol can have sent."""
+        """Return which reports a holder who follows the protocol can have sent, bool [n]."""
 
     @abstractmethod
     def aggregate(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """Raw sums of reports, [raw_size]: the curator's side. Sums over shards may be added.
+        """Return raw sums of reports, [raw_size], on the curator's side. Sums over shards may be added.
 
         Raises:
             DataError: the reports are not of this mechanism's shape or alphabet.
         """
 
     def no_reports(self) -> NDArray[Any]:
-        """The raw sums of nobody, to which those of reports are added: [raw_size]."""
+        """Return the raw sums of nobody, [raw_size], to which those of reports are added."""
         return np.zeros(self.raw_size, np.float64 if self.is_simulation_device else np.int64)
 
     @abstractmethod
@@ -192,7 +192,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
-        """Whether n valid reports can have these raw sums, of any shape and type."""
+        """Return whether n valid reports can have these raw sums, of any shape and type."""
 
     @abstractmethod
     def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:
@@ -259,10 +259,10 @@ class Mechanism(ABC):
 
     @abstractmethod
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """What one dishonest holder, and one per cent of n, can move."""
+        """Return what one dishonest holder, and one per cent of n, can move."""
 
     def margin_variance_per_holder(self) -> float:
-        """v_A: noise variance of a cell's margin A = (class 1) - (cell) / 2, over the number of holders.
+        """Return v_A, the noise variance of a cell's margin A = (class 1) - (cell) / 2, over the number of holders.
 
         The exact linear form (covariances included), of which the part is taken that does not depend on where the
         holders are.
@@ -286,7 +286,7 @@ class Mechanism(ABC):
 
 
 def report_values(cells: ArrayLike, labels: ArrayLike, *, n_cells: int, n_classes: int) -> NDArray[np.int64]:
-    """The value each holder has: int64 [n] in 0 .. L C, the last one "outside".
+    """Return the value of each holder, int64 [n] in 0 .. L C, the last one "outside".
 
     Args:
         cells: int [n], 0 .. n_cells - 1; -1 (no cell) is outside.
@@ -307,12 +307,14 @@ def report_values(cells: ArrayLike, labels: ArrayLike, *, n_cells: int, n_classe
     return np.where(is_outside, n_cells * n_classes, cells * n_classes + labels)
 
 
-def checked_thresholds(name: str, found: Mapping[str, int], expected: tuple[str, ...]) -> tuple[int, ...]:
+def checked_thresholds(
+    name: str, thresholds: Mapping[str, int], expected: tuple[str, ...]
+) -> tuple[int, ...]:
     """The thresholds in the order expected.
 
     Raises:
         ConfigError: one is absent, unknown or not an integer.
     """
-    if set(found) != set(expected) or any(type(v) is not int for v in found.values()):
+    if set(thresholds) != set(expected) or any(type(v) is not int for v in thresholds.values()):
         raise ConfigError(f"{name}: thresholds must be exactly the integers {', '.join(expected)}")
-    return tuple(found[key] for key in expected)
+    return tuple(thresholds[key] for key in expected)

@@ -1,4 +1,4 @@
-"""What the reports of a label that is a number share: the label as one of many equally spaced levels, two totals a cell.
+"""The shared form of reports of a numeric label, as one of many equally spaced levels, with two totals a cell.
 
 A label y in [low, high] is rounded at random to one of S + 1 levels (`Protocol.values`), so that its mean is exact; with S =
 256 that adds at most (high - low)^2 / 2^18 of variance, which is nothing beside the noise. With t = 0 .. 1 the level over

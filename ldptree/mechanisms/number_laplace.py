@@ -1,4 +1,4 @@
-"""Laplace noise on the cell and on the label, a number: U~ = U + 2 / (rho eps) Lap and A~ = A + 1 / ((1 - rho) eps) Lap.
+"""Laplace noise on cell and numeric label, U~ = U + 2 / (rho eps) Lap and A~ = A + 1 / ((1 - rho) eps) Lap.
 
 U is the one-hot of the cell and A = (t - 1/2) U, t = 0 .. 1 the label's place in its range (`number_label`). Two holders' U
 differ by at most 2 in L1, their A by at most 1; with rho = 1/2 the noise of U has scale 4 / eps (as LPCT eq. 5), that of A
@@ -31,7 +31,7 @@ _BLOCK = 2**17
 
 @dataclass(frozen=True)
 class NumberLaplace(NumberLabel):
-    """Reports are float64 [n, 2 L]: U~, then A~.
+    """Reports are float64 [n, 2 L] with U~, then A~.
 
     Attributes:
         billionths: epsilon, in billionths.
@@ -88,7 +88,7 @@ class NumberLaplace(NumberLabel):
 
     @property
     def epsilon(self) -> float:
-        """What it spends in real arithmetic; in floating point it spends more."""
+        """Epsilon in real arithmetic; in floating point it spends more."""
         return self.billionths / _UNIT
 
     @property
@@ -117,7 +117,7 @@ class NumberLaplace(NumberLabel):
         return np.asarray(np.isfinite(reports).all(axis=1))
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """Indicators and noise: float64 [n, 2 L]."""
+        """Return indicators and noise, float64 [n, 2 L]."""
         cells, steps = self.cells_and_parts(values)
         L = self.n_cells
         scale = np.repeat(self.scales, L)
@@ -167,7 +167,7 @@ class NumberLaplace(NumberLabel):
         return np.append(ends.ravel(), n - count.sum())
 
     def linear_variance(self, weights: ArrayLike, counts: ArrayLike) -> Any:
-        """Exact: the noise does not depend on who is where."""
+        """Return the exact variance, as the noise does not depend on who is where."""
         a = np.asarray(weights, dtype=np.float64)
         one_sum = a.ndim == 1
         a = a.reshape(self.k, -1)
@@ -187,8 +187,8 @@ class NumberLaplace(NumberLabel):
         """Exact, the same for every cell."""
         low, high = np.asarray(class_weights, dtype=np.float64)
         of_count, of_margin = (2 * scale**2 for scale in self.scales)
-        one = of_count * ((low + high) / 2) ** 2 + of_margin * (high - low) ** 2
-        variance: NDArray[np.float64] = float(counts.sum()) * one * np.asarray(n_cells, dtype=np.float64)
+        of_cell = of_count * ((low + high) / 2) ** 2 + of_margin * (high - low) ** 2
+        variance: NDArray[np.float64] = float(counts.sum()) * of_cell * np.asarray(n_cells, dtype=np.float64)
         return variance
 
     def describe(self) -> MechanismDescription:
@@ -197,5 +197,5 @@ class NumberLaplace(NumberLabel):
         return self._description(self.raw_size, noise_sd=noise_sd, label_noise_sd=label_noise_sd)
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """Without bound: a number may be anything."""
+        """Return an infinite bound, as a number may be anything."""
         return PoisoningBound(one=math.inf, one_percent=math.inf, totals_at_once=self.k)

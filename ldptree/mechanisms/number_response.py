@@ -1,4 +1,4 @@
-"""LPDT's report (eqs 3 and 4): randomised response on the cell's bits, and the real label apart with Laplace noise.
+"""LPDT's report (eqs 3 and 4), by randomised response on the cell's bits, with the label apart in Laplace noise.
 
 Each bit of the one-hot of the cell (L of them, and one for no cell) is kept with probability e^(rho eps / 2) / (1 + e^(rho
 eps / 2)): two holders differ in at most two bits, so the bits are rho eps-LDP. The label gets Laplace noise of scale
@@ -47,7 +47,7 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True)
 class NumberResponse(NumberLabel):
-    """Reports are uint8 [n, 4 + ceil((L + 1) / 8)]: the noisy label in steps as int32, then the bits.
+    """Reports are uint8 [n, 4 + ceil((L + 1) / 8)] with the noisy label in steps as int32, then the bits.
 
     Attributes:
         bits: symmetric coins over L + 1 values, the last one for "no cell".
@@ -135,7 +135,7 @@ class NumberResponse(NumberLabel):
         return 2 * (self.n_cells + 1) + 1
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
-        """Bits and label, coins apart: uint8 [n, report_bytes]."""
+        """Return bits and label, with separate coins, uint8 [n, report_bytes]."""
         cells, steps = self.cells_and_parts(values)
         reports = np.empty((values.size, self.report_bytes), dtype=np.uint8)
         step = max(1, _BLOCK // self.report_bytes)
@@ -237,9 +237,11 @@ class NumberResponse(NumberLabel):
         low, high = np.asarray(class_weights, dtype=np.float64)
         n, slope = float(counts.sum()), high - low
         at_low, at_high = counts[:-1].reshape(self.n_cells, 2).sum(axis=0) + counts[-1] / 2
-        one = at_low * low**2 + at_high * high**2 + n * self.label_variance * slope**2
+        of_cell = at_low * low**2 + at_high * high**2 + n * self.label_variance * slope**2
         own: NDArray[np.float64] = self.label_variance * slope**2 * inside.sum(axis=1)
-        variance: NDArray[np.float64] = self._bit_variance * one * np.asarray(n_cells, dtype=np.float64) + own
+        variance: NDArray[np.float64] = (
+            self._bit_variance * of_cell * np.asarray(n_cells, dtype=np.float64) + own
+        )
         return variance
 
     @property
@@ -253,11 +255,11 @@ class NumberResponse(NumberLabel):
         return self._description(self.bits.k, p=self.bits.p, q=self.bits.q, label_noise_sd=label_noise_sd)
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """A label at its bound with every bit set, against the opposite: the same bits and the other bound, or no bit."""
+        """Compare a label at its bound and all bits with the other bound and the same bits, or no bit."""
         beyond = self.bound / self.steps
         bit, no_bit = (1 - self.bits.q) / self.bits.gap, self.bits.q / self.bits.gap
-        one = (1 + beyond) * bit + max(beyond * bit, (1 + beyond) * no_bit)
-        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k - 1)
+        shift = (1 + beyond) * bit + max(beyond * bit, (1 + beyond) * no_bit)
+        return PoisoningBound(one=shift, one_percent=math.ceil(n / 100) * shift, totals_at_once=self.k - 1)
 
 
 def _labels(reports: NDArray[np.uint8]) -> NDArray[np.int32]:

@@ -34,7 +34,7 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Reports are uint8 [n, 4 + ceil((L + 1) / 8)]: the label as uint32, then the bits.
+    """Reports are uint8 [n, 4 + ceil((L + 1) / 8)] with the label as uint32, then the bits.
 
     Attributes:
         bits: symmetric coins over L + 1 values, the last one for "no cell", whose bit is not looked at.
@@ -101,7 +101,7 @@ class RandomizedResponse(Mechanism):
         return (self.n_cells + 2) * self.n_classes
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
-        """Bits and label, coins apart: uint8 [n, report_bytes]."""
+        """Return bits and label, with separate coins, uint8 [n, report_bytes]."""
         values = self.checked(values)
         cells, labels = np.divmod(values, self.n_classes)
         outside = np.flatnonzero(cells == self.n_cells)
@@ -125,16 +125,16 @@ class RandomizedResponse(Mechanism):
         return self.bits.law_size * self.label.law_size
 
     def law(self, value: int) -> dict[bytes, Fraction]:
-        """P(packed report | value) for every report, from the integers in use: for few cells."""
+        """Return P(packed report | value) for every report, from the integers in use, for few cells."""
         cell, label = divmod(value, self.n_classes)
         labels = range(self.n_classes) if cell == self.n_cells else (label,)
-        sent = [self.label.law(one) for one in labels]
-        of_label = {output: sum(one[output] for one in sent) / len(sent) for output in sent[0]}
+        sent = [self.label.law(true_label) for true_label in labels]
+        of_label = {output: sum(law[output] for law in sent) / len(sent) for output in sent[0]}
         of_bits = self.bits.law(cell)
         return {a + b: Fraction(p * q) for a, p in of_label.items() for b, q in of_bits.items()}
 
     def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """How many reports have bit j and label c, int64 [(L + 1) C], then how many have label c, [C]."""
+        """Count the reports that have bit j and label c, int64 [(L + 1) C], then those that have label c, [C]."""
         reports = self.unpack(np.asarray(reports))
         labels = self.label.unpack(np.ascontiguousarray(reports[:, :4]))
         with_label = self.label.aggregate(labels)
@@ -194,7 +194,7 @@ class RandomizedResponse(Mechanism):
         inside: NDArray[np.float64],
         counts: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Exact: the form of `linear_variance` with the same weights in every cell of a group."""
+        """Return the exact variance, by `linear_variance` with the same weights in every cell of a group."""
         a = np.asarray(class_weights, dtype=np.float64)
         squares, squares_outside = (s[0, ..., 0] for s in self._squares(a[None, :, None]))
         labels = counts[:-1].reshape(self.n_cells, self.n_classes).sum(axis=0)
@@ -221,5 +221,5 @@ class RandomizedResponse(Mechanism):
         """From the largest to the smallest U^_j Y^_c; all bits can be set at once."""
         q, q_label = self.bits.q, self.label.q
         low = max((1 - q) * q_label, q * (1 - q_label))
-        one = ((1 - q) * (1 - q_label) + low) / (self.bits.gap * self.label.gap)
-        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=self.k)
+        shift = ((1 - q) * (1 - q_label) + low) / (self.bits.gap * self.label.gap)
+        return PoisoningBound(one=shift, one_percent=math.ceil(n / 100) * shift, totals_at_once=self.k)

@@ -1,4 +1,4 @@
-"""Signed subsets: a report is a set of w cells, each with one sign. For two classes: the sign is the class.
+"""Signed subsets for two classes, where a report is a set of w cells, each with one sign, which is the class.
 
 Subset selection (`oracles.subset`; Wang et al. 2016, Ye and Barg 2018) among the 2 M elements (cell, class) of M = L + 1
 cells, the last one "outside", but only sets that never hold both classes of a cell: what a tree decides by is the
@@ -39,7 +39,6 @@ from ldptree.mechanisms.description import Form, MechanismDescription, Poisoning
 from ldptree.mechanisms.mechanism import Mechanism, checked_thresholds
 from ldptree.mechanisms.oracles.set_sums import is_cheaper, sample_others
 from ldptree.mechanisms.oracles.subset import SubsetSelection, log_comb
-from ldptree.mechanisms.signed_variance import Law, Sums, variance_of
 
 # what a count's variance weighs beside a difference's, when the size of a set is chosen
 _COUNT_WEIGHT = Fraction(1, 10)
@@ -105,12 +104,12 @@ class SignedSubset(Mechanism):
 
     @property
     def n_places(self) -> int:
-        """M: the cells, and "outside"."""
+        """Return M, the number of cells and "outside"."""
         return self.n_cells + 1
 
     @property
     def p(self) -> float:
-        """P + A: that the own cell is in the set."""
+        """Return P + A, the chance that the own cell is in the set."""
         return self._law.own_cell
 
     @property
@@ -120,12 +119,12 @@ class SignedSubset(Mechanism):
 
     @property
     def label_p(self) -> float:
-        """P / (P + A): that the own cell has its own class, if it is in the set."""
+        """Return P / (P + A), the chance that the own cell has its own class, if it is in the set."""
         return (1 + self._law.lean / self._law.own_cell) / 2
 
     @property
     def min_entropy(self) -> float:
-        """A set with the own element is the likeliest: the other cells, and a class for each of them."""
+        """Return the bits of the likeliest set, with the own element, other cells, and a class for each."""
         size = self.elements.size
         sets_with_own = log_comb(self.n_places - 1, size - 1) / math.log(2) + size - 1
         return sets_with_own - math.log2(self.elements.own / WORD)
@@ -141,7 +140,7 @@ class SignedSubset(Mechanism):
         return self.elements.k
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
-        """A coin for the own element, one for the other class of its cell, the rest uniform: packed bits."""
+        """Draw coins for the own element and for its cell's other class, and the rest uniformly, as bits."""
         cells, labels = np.divmod(self.checked(values), 2)
         outside = np.flatnonzero(cells == self.n_cells)
         labels[outside] = words.below(2, outside.size)
@@ -170,7 +169,7 @@ class SignedSubset(Mechanism):
         return math.comb(self.n_places, self.elements.size) << self.elements.size
 
     def law(self, value: int) -> dict[bytes, Fraction]:
-        """P(packed report | value) for every signed set, from the integers in use: for few cells."""
+        """Return P(packed report | value) for every signed set, from the integers in use, for few cells."""
         is_outside = value == 2 * self.n_cells
         size, m = self.elements.size, self.n_places
         n_with = math.comb(m - 1, size - 1) * 2 ** (size - 1)
@@ -191,7 +190,7 @@ class SignedSubset(Mechanism):
         }
 
     def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """How many reports hold each element, int64 [2 M]."""
+        """Count the reports that hold each element, int64 [2 M]."""
         reports = self.unpack(reports)
         both = _has_both(reports)
         if both.any():
@@ -238,9 +237,9 @@ class SignedSubset(Mechanism):
 
     def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:
         """Counts of each cell and class, from count and difference; last the holders outside."""
-        zero, one = np.asarray(raw, dtype=np.float64).reshape(-1, 2).T
-        count = (zero + one - n * self._law.q) / self._law.gap
-        difference = (one - zero) / self._law.lean
+        zero, other = np.asarray(raw, dtype=np.float64).reshape(-1, 2).T
+        count = (zero + other - n * self._law.q) / self._law.gap
+        difference = (other - zero) / self._law.lean
         classes = np.stack([count - difference, count + difference], axis=1) / 2
         return np.append(classes[:-1].ravel(), count[-1])
 
@@ -249,12 +248,12 @@ class SignedSubset(Mechanism):
         a = np.asarray(weights, dtype=np.float64)
         one_sum = a.ndim == 1
         a, n = a.reshape(self.k, -1), np.asarray(counts, dtype=np.float64)
-        zero, one = a[:-1].reshape(self.n_cells, 2, -1).transpose(1, 0, 2)
-        x = np.vstack([(one + zero) / 2, a[-1:]]) / self._law.gap
-        y = (one - zero) / (2 * self._law.lean)
+        zero, other = a[:-1].reshape(self.n_cells, 2, -1).transpose(1, 0, 2)
+        x = np.vstack([(other + zero) / 2, a[-1:]]) / self._law.gap
+        y = (other - zero) / (2 * self._law.lean)
         inside = n[:-1].reshape(self.n_cells, 2)
         holders, lead = np.append(inside.sum(axis=1), n[-1]), inside[:, 1] - inside[:, 0]
-        sums = Sums(
+        sums = _Sums(
             n=float(n.sum()),
             x=x.sum(axis=0),
             xx=(x**2).sum(axis=0),
@@ -265,7 +264,7 @@ class SignedSubset(Mechanism):
             of_y=lead @ y,
             of_xy=lead @ (x[:-1] * y),
         )
-        variance = variance_of(self._law, sums)
+        variance = _variance_of(self._law, sums)
         return float(variance[0]) if one_sum else variance
 
     def cell_variance(
@@ -275,12 +274,12 @@ class SignedSubset(Mechanism):
         inside: NDArray[np.float64],
         counts: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Exact: the form of `linear_variance` with the same weights in every cell of a group."""
-        zero, one = np.asarray(class_weights, dtype=np.float64)
-        x, y = (one + zero) / (2 * self._law.gap), (one - zero) / (2 * self._law.lean)
+        """Return the exact variance, by `linear_variance` with the same weights in every cell of a group."""
+        zero, other = np.asarray(class_weights, dtype=np.float64)
+        x, y = (other + zero) / (2 * self._law.gap), (other - zero) / (2 * self._law.lean)
         sizes = np.asarray(n_cells, dtype=np.float64)
         holders, lead = inside.sum(axis=1), inside[:, 1] - inside[:, 0]
-        sums = Sums(
+        sums = _Sums(
             n=float(counts.sum()),
             x=sizes * x,
             xx=sizes * x**2,
@@ -291,29 +290,29 @@ class SignedSubset(Mechanism):
             of_y=lead * y,
             of_xy=lead * x * y,
         )
-        return variance_of(self._law, sums)
+        return _variance_of(self._law, sums)
 
     @cached_property
-    def _law(self) -> Law:
-        return Law.of(self.elements)
+    def _law(self) -> _Law:
+        return _Law.of(self.elements)
 
     def describe(self) -> MechanismDescription:
         """Facts of the mechanism and of one report."""
         return self._description(self.elements.size, p=self.p, q=self.q, label_p=self.label_p)
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """A cell in the set with one class, against a cell that is not: w are in it, and another report has w others.
+        """Compare a report with a cell and class and one without it. w cells are in either, and they may all differ.
 
         The number of holders outside moves by more, 1 / (P + A - q), and decides nothing but how many count.
         """
-        one = (1 / self._law.gap + 1 / self._law.lean) / 2
+        shift = (1 / self._law.gap + 1 / self._law.lean) / 2
         size, m = self.elements.size, self.n_places
         at_once = min(2 * size, 2 * (m - size), self.n_cells)
-        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=at_once)
+        return PoisoningBound(one=shift, one_percent=math.ceil(n / 100) * shift, totals_at_once=at_once)
 
 
 def best_size(epsilon: float, m: int) -> int:
-    """w of 1 .. m - 1: the least variance of a difference, plus a tenth of a count's, of a cell where nobody is.
+    """Return w of 1 .. m - 1 with least variance of a difference and a tenth of a count's, in an empty cell.
 
     No private row is looked at. Rational numbers, so that every machine finds the same; the cost falls, then rises, so
     halving finds its least (the least of equals).
@@ -339,14 +338,14 @@ def best_size(epsilon: float, m: int) -> int:
 
 
 def _has_both(reports: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which reports hold both classes of a cell, bool [n]: they are neighbours in a byte."""
+    """Return which reports hold both classes of a cell, bool [n], which are neighbours in a byte."""
     has_both: NDArray[np.bool_] = (reports & (reports >> 1) & np.uint8(0x55)).any(axis=1)
     return has_both
 
 
 @compiled
 def _fill_sets(cells, labels, m, drawn, coins, reports):  # type: ignore[no-untyped-def]
-    """Set the bits of each set: the own cell with this class (none where it is -1), the others by Floyd's algorithm.
+    """Set the bits of each set, of the own cell with this class (none for -1), and of the others by Floyd's algorithm.
 
     drawn [n, size] holds the algorithm's draws among the m - 1 other cells, column i below m - size + i; a set with its
     own cell needs one less. The class of column i is bit i % 64 of word i // 64 of coins, uint64 [n, ceil(size / 64)].
@@ -366,3 +365,80 @@ def _fill_sets(cells, labels, m, drawn, coins, reports):  # type: ignore[no-unty
             reports[row, place >> 2] |= np.uint8(1 << (2 * (place & 3) + label))
         if has_own:
             reports[row, own >> 2] |= np.uint8(1 << (2 * (own & 3) + labels[row]))
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Probabilities of a report, from the integers.
+
+    Attributes:
+        own_cell: P + A, that the own cell is in the set.
+        q: that another given cell is.
+        pairs: that two other given cells are; 0 where there are no two.
+        excess: pairs - q^2.
+        lean: P - A, the mean of the own cell's sign, 0 where it is not in the set.
+        gap: P + A - q.
+        missing: (1 - P - A) / (M - 1): q is so much more than it were if every set had the own cell.
+    """
+
+    own_cell: float
+    q: float
+    pairs: float
+    excess: float
+    lean: float
+    gap: float
+    missing: float
+
+    @classmethod
+    def of(cls, elements: SubsetSelection) -> _Law:
+        """Of signed sets with these integers."""
+        size, m = elements.size, elements.k // 2
+        own = Fraction(elements.own, WORD)
+        other = (1 - own) * Fraction(size, 2 * m - size)
+        cell = own + other
+        q = (size - cell) / (m - 1)
+        pairs = Fraction(0)
+        if m > 2:
+            pairs = (cell * (size - 1) * (size - 2) + (1 - cell) * size * (size - 1)) / ((m - 1) * (m - 2))
+        exact = (cell, q, pairs, pairs - q**2, own - other, cell - q, (1 - cell) / (m - 1))
+        return cls(*map(float, exact))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The terms of the variance of a sum. A cell in the set adds x, and +-y for its class; x is the weight of the cell's count
+    over the gap, y that of its difference over the lean (0 of the cell "outside").
+
+    Attributes:
+        n: holders.
+        x, xx, yy: sums over cells of x, x^2, y^2.
+        of_x, of_xx, of_yy: the same over holders, each with the x and y of their cell.
+        of_y, of_xy: over holders of +-y and +-x y, plus for class 1.
+    """
+
+    n: float
+    x: NDArray[np.float64]
+    xx: NDArray[np.float64]
+    yy: NDArray[np.float64]
+    of_x: NDArray[np.float64]
+    of_xx: NDArray[np.float64]
+    of_yy: NDArray[np.float64]
+    of_y: NDArray[np.float64]
+    of_xy: NDArray[np.float64]
+
+
+def _variance_of(law: _Law, sums: _Sums) -> NDArray[np.float64]:
+    """Exact variance of the sum of all reports, for many sums at once.
+
+    One report of a holder of class +-1 in cell j has, with b = P + A, g = P - A, and X, XX, YY the sums of x, x^2, y^2 over
+    the other cells, which are a simple random sample with fair signs,
+    b (1 - b) x_j^2 + (b - g^2) y_j^2 +- 2 g (1 - b) x_j y_j of its own cell, q (XX + YY) - pairs XX + (pairs - q^2) X^2 of
+    the others, and -2 (1 - b) / (M - 1) (b x_j +- g y_j) X of the two together.
+    """
+    s, b, g = sums, law.own_cell, law.lean
+    own = b * (1 - b) * s.of_xx + (b - g**2) * s.of_yy + 2 * g * (1 - b) * s.of_xy
+    xx, yy = s.n * s.xx - s.of_xx, s.n * s.yy - s.of_yy
+    others = law.q * (xx + yy) - law.pairs * xx + law.excess * (s.n * s.x**2 - 2 * s.x * s.of_x + s.of_xx)
+    together = -2 * law.missing * (b * (s.of_x * s.x - s.of_xx) + g * (s.of_y * s.x - s.of_xy))
+    variance: NDArray[np.float64] = own + others + together
+    return variance

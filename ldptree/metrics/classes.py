@@ -1,4 +1,4 @@
-"""Metrics of predicted classes: accuracy, balanced accuracy, AUC, log loss and the confusion table."""
+"""Metrics of predicted classes, with accuracy, balanced accuracy, AUC, log loss and the confusion table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure an accuracy is: intervals over test rows. The scores themselves are in `scores`."""
+"""Intervals of an accuracy over test rows. The scores themselves are in `scores`."""
 
 from __future__ import annotations
 

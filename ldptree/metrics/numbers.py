@@ -1,4 +1,4 @@
-"""Metrics of predicted numbers: errors, R squared, their standard errors, and predicted against true in bins."""
+"""Metrics of predicted numbers, with errors, R squared, their standard errors, and predicted against true in bins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_BINS = 12
 SMALLEST_BIN = 20
-"""Fewest rows of a bin: what is said of it is then no one person's label."""
+"""Fewest rows of a bin, so that nothing said of it is one person's label."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +60,13 @@ def score_numbers(labels: Floats, predictions: Floats) -> NumberScores:
 
 
 def mse_interval(labels: Floats, predictions: Floats) -> tuple[float, float]:
-    """95 % interval of the mean squared error over the choice of rows, from 0: its mean and standard error."""
+    """Return the 95 % interval of the mean squared error over the choice of rows, by its standard error."""
     middle, half = _mean_and_half((predictions - labels) ** 2)
     return (max(middle - half, 0.0), middle + half)
 
 
 def paired_mse_lead(labels: Floats, ours: Floats, other: Floats) -> tuple[float, float]:
-    """95 % interval of MSE(other) - MSE(ours) where both predicted the same rows, [n] each: above 0 where ours is better."""
+    """Return the 95 % interval of MSE(other) - MSE(ours) on the same rows, [n] each. Above 0, ours is better."""
     middle, half = _mean_and_half((other - labels) ** 2 - (ours - labels) ** 2)
     return (middle - half, middle + half)
 
@@ -76,7 +76,7 @@ def _mean_and_half(values: Floats) -> tuple[float, float]:
 
 
 def bins_of(labels: Floats, predictions: Floats) -> list[dict[str, float | int]]:
-    """Predicted against true, [n] each: up to `MOST_BINS` bins of about as many rows, from small predictions to large.
+    """Compare predictions and truths, [n] each, in up to `MOST_BINS` bins of about as many rows, small to large.
 
     Rows with one prediction share a bin, and every bin has at least `SMALLEST_BIN`; fewer rows than that give none.
 

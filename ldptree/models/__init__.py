@@ -1,10 +1,9 @@
-"""The released models: what each of them can do, and any of them from its text."""
+"""The released models, with what each of them can do, and a reader of any of them from its text."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from ldptree.errors import DataError
 from ldptree.pipeline import find_pipeline
+from ldptree.plain_text import escape_html
 from ldptree.serialize import Document, read_document
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SUMMARY = "run.json"
 
 
 class Model(Document, ABC):
-    """What a run releases: a value that predicts raw rows, and says what it is.
+    """A released model, a value that predicts raw rows and describes itself.
 
     Attributes:
         encoding: how a raw row is read.
@@ -64,7 +64,7 @@ class Model(Document, ABC):
     def predict(self, rows: Any) -> Any: ...
 
     def predict(self, rows: Any) -> Any:
-        """What is predicted of rows.
+        """Predict rows.
 
         Args:
             rows: a raw matrix [n, columns]; or a frame (polars, pandas 3, pyarrow) or the path of a data file, whose rows are
@@ -105,15 +105,15 @@ class Model(Document, ABC):
 
     @abstractmethod
     def predict_raw(self, raw: NDArray[np.float64]) -> NDArray[Any]:
-        """[n] what is predicted of raw rows [n, columns] (see `ldptree.encoding`): class indices or numbers."""
+        """Predict raw rows [n, columns] (see `ldptree.encoding`) as class indices or numbers [n]."""
 
     @abstractmethod
     def predict_columns(self, raw: NDArray[np.float64]) -> list[tuple[str, NDArray[Any]]]:
-        """What a table of predictions says of raw rows: columns by name, classes as text. Two names may be the same."""
+        """Return the columns of a table of predictions, by name, classes as text. Two names may be the same."""
 
     @abstractmethod
     def describe(self, evidence: Evidence) -> Description:
-        """What it says of itself in numbers, of which a page is made."""
+        """Describe the model in numbers, of which a page is made."""
 
     def __str__(self) -> str:
         return (
@@ -122,15 +122,15 @@ class Model(Document, ABC):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its line, and its tree."""
-        return f'<p>{escape(str(self))}</p><div style="overflow-x:auto">{self.to_svg(TWO_SD)}</div>'
+        """Return its line and its tree, for a notebook."""
+        return f'<p>{escape_html(str(self))}</p><div style="overflow-x:auto">{self.to_svg(TWO_SD)}</div>'
 
     def to_svg(self, level: float = 0.9) -> str:
         """Its tree as one SVG picture, with intervals of this level; nothing where it is not one tree."""
         return ""
 
     def summarize(self) -> dict[str, Any]:
-        """What a run says of it in a line, besides its digest."""
+        """Return the facts that a run tells of it, besides its digest."""
         return {}
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The released model of a correction: a public model and what is added to it, cell by cell. How the parts come about is in
+"""The released model of a correction, a public model and what is added to it, cell by cell. The parts are made in
 `public_models` and `families`.
 """
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,40 @@ from numpy.typing import NDArray
 from ldptree import serialize
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
-from ldptree.families.corrections import Corrections
+from ldptree.families.correction_plan import CorrectionPlan, PublicSummary
+from ldptree.families.corrections import Corrections, own_weights, sd_of_means, unclip_means
 from ldptree.inference.discrepancy import DiscrepancyPrior
 from ldptree.inference.shares import half_width
 from ldptree.limits import check_spent
 from ldptree.models import LEVEL, Model, class_columns
+from ldptree.models.description import (
+    Basis,
+    Cell,
+    Description,
+    Estimate,
+    Evidence,
+    Statement,
+    build_tree,
+    describe_strengths,
+    find_conditions,
+    name_level,
+    share_below,
+)
+from ldptree.models.effects import columns_of, importance
 from ldptree.models.ensemble import Ensemble
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-from ldptree.protocol.published_base import NO_SLOPE
 from ldptree.public_models.model import answers, n_outputs
-
-if TYPE_CHECKING:
-    from ldptree.models.description import Description, Evidence
 
 Floats = NDArray[np.float64]
 
 LEAST_OF_PUBLIC = 0.1
 """The part of a public share that no correction takes away."""
+
+STRENGTH_ROWS = 500
+"""Public rows over which the strengths of columns are taken."""
+MOSTLY = 0.5
+"""A correction rests on a cell's own reports where these bring this share of it."""
 
 _OWN = (
     "encoding",
@@ -122,7 +138,7 @@ class CorrectedModel(Model):
     protocol_digests: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        d, found = self.encoding.n_encoded, self.corrections
+        d, corrections = self.encoding.n_encoded, self.corrections
         check_spent("corrected model", self.epsilon, n_private=self.n_private, n_public=self.n_public)
         if max(self.base.feature.max(), self.partition.feature.max()) >= d:
             raise DataError(f"corrected model: a tree tests a column that the encoding's {d} do not have")
@@ -133,20 +149,20 @@ class CorrectedModel(Model):
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_ARRAYS, (n_cells, m))
         shapes |= {"share": (n_cells,), "hidden": (2, n_cells, m)}
         for name, shape in shapes.items():
-            array: Floats = getattr(found, name)
+            array: Floats = getattr(corrections, name)
             if array.shape != shape or np.isnan(array).any():
                 raise DataError(f"corrected model: {name} has shape {array.shape} or a NaN, expected {shape}")
             if name != "noise_sd" and not np.isfinite(array).all():
                 raise DataError(f"corrected model: {name} is not finite")
             if name in ("share", "sd", "noise_sd", "hidden") and (array < 0).any():
                 raise DataError(f"corrected model: {name} is below 0")
-        if not 0 <= found.common_sd < math.inf:
-            raise DataError(f"corrected model: common_sd is {found.common_sd}, no number from 0 on")
-        if not (math.isnan(found.chance_alike) or 0 <= found.chance_alike <= 1):
-            raise DataError(f"corrected model: chance_alike is {found.chance_alike}, no chance")
+        if not 0 <= corrections.common_sd < math.inf:
+            raise DataError(f"corrected model: common_sd is {corrections.common_sd}, no number from 0 on")
+        if not (math.isnan(corrections.chance_alike) or 0 <= corrections.chance_alike <= 1):
+            raise DataError(f"corrected model: chance_alike is {corrections.chance_alike}, no chance")
         if self.default.shape != (m,) or not np.isfinite(self.default).all():
             raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
-        if len(found.priors) != m or len(self.protocol_digests) not in (1, m):
+        if len(corrections.priors) != m or len(self.protocol_digests) not in (1, m):
             raise DataError(
                 f"corrected model: expected {m} priors, one an output, and one protocol digest or as many"
             )
@@ -164,7 +180,7 @@ class CorrectedModel(Model):
 
     @cached_property
     def columns_needed(self) -> tuple[str, ...]:
-        """The raw columns that decide an answer, in the encoding's order: those of some test, and those without a rule."""
+        """Return the raw columns that decide an answer, in order, which are tested or have no rule."""
         raw_column = np.repeat(self.encoding.columns, [len(f.names) for f in self.encoding.features])
         features = self.base.feature
         tested = raw_column[features[features >= 0]]
@@ -184,14 +200,14 @@ class CorrectedModel(Model):
         rows = np.asarray(raw, dtype=np.float64)
         is_whole = self.encoding.encodable(rows)
         public = np.tile(self.default, (len(rows), 1))
-        found = self.corrections
-        correction, sd = np.zeros_like(public), np.tile(found.sd.max(axis=0), (len(rows), 1))
-        hidden = np.tile(found.hidden.max(axis=1, keepdims=True), (1, len(rows), 1))
+        corrections = self.corrections
+        correction, sd = np.zeros_like(public), np.tile(corrections.sd.max(axis=0), (len(rows), 1))
+        hidden = np.tile(corrections.hidden.max(axis=1, keepdims=True), (1, len(rows), 1))
         public[is_whole] = answers(self.base, self.encoding.encode(rows[is_whole]), len(self.classes))
         cells = np.where(is_whole, self.raw_tree.apply(rows), np.int32(-1))
-        correction[is_whole] = found.correction[cells[is_whole]]
-        sd[is_whole] = found.sd[cells[is_whole]]
-        hidden[:, is_whole] = found.hidden[:, cells[is_whole]]
+        correction[is_whole] = corrections.correction[cells[is_whole]]
+        sd[is_whole] = corrections.sd[cells[is_whole]]
+        hidden[:, is_whole] = corrections.hidden[:, cells[is_whole]]
         return Prediction(public, correction, sd, hidden, cells, is_share=bool(self.classes))
 
     def public_answers(self, raw: Floats) -> Floats:
@@ -226,8 +242,8 @@ class CorrectedModel(Model):
         return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if self.classes else (low, high)
 
     def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
-        """What a table of predictions says of raw rows: as any model of its kind of label, and, as "public ...", of its public
-        part alone.
+        """Return the columns of a table of predictions of raw rows, as any model of its kind of label, and, as "public
+        ...", of its public part alone.
         """
         parts = self.predict_parts(raw)
         if not self.classes:
@@ -246,37 +262,49 @@ class CorrectedModel(Model):
         ]
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
-        """The model as one SELECT (`corrected_sql.to_sql`)."""
-        from ldptree.models.export.corrected_sql import to_sql
+        """The model as one SELECT over a table, with both parts of its answers (`corrected_sql.to_sql`). Raises ConfigError."""
+        from ldptree.models.export.corrected_sql import Parts, to_sql
 
-        return to_sql(self, table, level)
+        corrections = self.corrections
+        parts = Parts(
+            tree=self.raw_tree,
+            base=self.base,
+            columns=self.columns_needed,
+            classes=self.classes,
+            default=self.default,
+            correction=corrections.correction,
+            sd=corrections.sd,
+            hidden=corrections.hidden,
+            least_of_public=LEAST_OF_PUBLIC,
+        )
+        about = (
+            f"Scores rows by the model {self.digest[:12]} of ldptree: a public model of {self._trees}, corrected in "
+            f"{self.partition.n_leaves} cells"
+        )
+        return to_sql(parts, about=about, table=table, level=level)
 
     def to_dot(self, level: float = 0.9) -> str:
-        """The tree of corrections as Graphviz text: what is added to the public model, +- 2 standard deviations, of no level."""
-        from ldptree.models.export.dot import to_dot
+        """Return the tree of corrections as Graphviz text, +- 2 standard deviations, whatever `level`."""
+        from ldptree.models.export.drawing import to_dot
 
-        trees = "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
-        return to_dot(
-            self,
-            self._described_cells(),
-            f"; ± 2 standard deviations; its public model of {trees} is not drawn",
-        )
+        trees = f"its public model of {self._trees} is not drawn"
+        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations; {trees}"
+        return to_dot(self.raw_tree, self._described_cells(), about)
 
     def to_svg(self, level: float = 0.9) -> str:
-        """The tree of corrections as a picture: what is added to the public model, +- 2 standard deviations."""
-        from ldptree.models.export.svg import to_svg
+        """Return the tree of corrections as a picture, +- 2 standard deviations."""
+        from ldptree.models.export.drawing import to_svg
 
         ends = "; ends in brackets hold what clipping may hide, too" if self.corrections.hidden.any() else ""
-        return to_svg(
-            self,
-            self._described_cells(),
-            f"Added to the public model’s answer, ± 2 standard deviations{ends}.",
-        )
+        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}."
+        return to_svg(self.raw_tree, self._described_cells(), target=self.target, note=note)
+
+    @property
+    def _trees(self) -> str:
+        return "1 tree" if self.base.roots.size == 1 else f"{self.base.roots.size} trees"
 
     def _described_cells(self) -> list[str]:
-        """What each cell says: a line an output, and the share of people."""
-        from ldptree.models.corrected_description import estimate_cells
-
+        """Describe each cell in a line for each output, with the share of people."""
         if not self.classes:
             names = [self.target]
         else:
@@ -284,49 +312,51 @@ class CorrectedModel(Model):
             names = [f'share of "{value}"' for value in kept]
         cells = []
         for estimates, share in zip(
-            estimate_cells(self.corrections), self.corrections.share.tolist(), strict=True
+            _estimate_cells(self.corrections), self.corrections.share.tolist(), strict=True
         ):
             lines = []
-            for name, one in zip(names, estimates, strict=True):
-                low, high = one.ends
-                within = f"± {one.error:.2g}" if one.error is not None else f"({low:+.3g} to {high:+.3g})"
-                is_any = one.value or one.sd
-                lines.append(f"{name} {one.value:+.3g} {within}" if is_any else f"{name}: no correction")
+            for name, estimate in zip(names, estimates, strict=True):
+                low, high = estimate.ends
+                within = (
+                    f"± {estimate.error:.2g}"
+                    if estimate.error is not None
+                    else f"({low:+.3g} to {high:+.3g})"
+                )
+                is_any = estimate.value or estimate.sd
+                lines.append(f"{name} {estimate.value:+.3g} {within}" if is_any else f"{name}: no correction")
             cells.append("\n".join([*lines, f"{share:.1%} of people"]))
         return cells
 
     def describe(self, evidence: Evidence) -> Description:
-        """What it says of itself in numbers."""
-        from ldptree.models.corrected_description import describe_corrections
-
-        return describe_corrections(self, evidence)
+        """Describe the model in numbers."""
+        return _describe(self, evidence)
 
     def summarize(self) -> dict[str, Any]:
-        """How much was corrected, as "says"."""
+        """Return how much was corrected, as "says"."""
         return {"says": self.corrections.says_of(self.classes)}
 
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
-        """Its fields, with those of its corrections in the place of these: `hidden` and `common_sd` where they are not 0,
-        `chance_alike` where it is known. Older versions also wrote a slope.
+        """Return its text fields, with those of its corrections in their place. `hidden` and `common_sd` are optional
+        if 0, and `chance_alike` if not known.
         """
-        return (*_OWN, *_ARRAYS, "priors"), ("slope", "hidden", "common_sd", "chance_alike")
+        return (*_OWN, *_ARRAYS, "priors"), ("hidden", "common_sd", "chance_alike")
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values."""
-        found = self.corrections
+        corrections = self.corrections
         content = {name: serialize.plain_value(getattr(self, name)) for name in _OWN}
-        content |= {name: serialize.plain_value(getattr(found, name)) for name in _ARRAYS}
-        content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in found.priors]
-        content |= {"hidden": serialize.plain_value(found.hidden)} if found.hidden.any() else {}
-        content |= {"common_sd": found.common_sd} if found.common_sd else {}
-        return content | ({} if math.isnan(found.chance_alike) else {"chance_alike": found.chance_alike})
+        content |= {name: serialize.plain_value(getattr(corrections, name)) for name in _ARRAYS}
+        content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in corrections.priors]
+        content |= {"hidden": serialize.plain_value(corrections.hidden)} if corrections.hidden.any() else {}
+        content |= {"common_sd": corrections.common_sd} if corrections.common_sd else {}
+        return content | (
+            {} if math.isnan(corrections.chance_alike) else {"chance_alike": corrections.chance_alike}
+        )
 
     @classmethod
     def of_content(cls, data: Mapping[str, Any]) -> Self:
         """The model from its fields. Raises DataError."""
-        if "slope" in data:
-            raise DataError(f"{cls.NAME}: {NO_SLOPE}")
         arrays = {name: serialize.numbers(data[name], np.float64, cls.NAME, name) for name in _ARRAYS}
         priors = serialize.numbers(data["priors"], np.float64, cls.NAME, "priors")
         if priors.shape[1:] != (3,):
@@ -353,17 +383,181 @@ def add_clipped(public: Floats, added: Floats) -> Floats:
     A correction is that of a whole cell, and a row may be unlike its cell. Of what the public model leaves to a class, or to all
     others, `LEAST_OF_PUBLIC` stays: of two classes no row's log loss rises by more than -ln of that, and the likelier stays so.
     """
-    found: Floats = np.maximum(
+    sums: Floats = np.maximum(
         np.minimum(public + added, 1.0 - LEAST_OF_PUBLIC * (1.0 - public)), LEAST_OF_PUBLIC * public
     )
-    return found
+    return sums
 
 
-def shares_of(found: Floats) -> Floats:
+def shares_of(outputs: Floats) -> Floats:
     """float64 [n, C] shares in [0, 1] that add up to 1, from outputs [n, M] that may lie outside."""
-    kept = np.clip(found, 0.0, 1.0)
-    if found.shape[1] == 1:
+    kept = np.clip(outputs, 0.0, 1.0)
+    if outputs.shape[1] == 1:
         return np.hstack([1.0 - kept, kept])
     total = np.cumsum(kept, axis=1)[:, -1:]  # in the classes' order, as a database adds them too
-    shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / found.shape[1])
+    shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / outputs.shape[1])
     return shares
+
+
+def _describe(model: CorrectedModel, evidence: Evidence) -> Description:
+    """Corrections of every output; `evidence` has what public rows say of the question, and these rows, encoded."""
+    assert evidence.rows is not None
+    public: PublicSummary = evidence.public
+    corrections, tree, names = model.corrections, model.partition, evidence.names
+    classes = tuple(name_level(model.target, value, names) for value in model.classes)
+    outputs = classes[1:] if len(classes) == 2 else classes or (model.target,)
+    answered = _corrected_answers(model, public, evidence.rows)
+    estimates = _estimates(*_averages(model, public.plan))
+    return Description(
+        figure="correction",
+        outputs=outputs,
+        tree=build_tree(tree, model.raw_tree, names, share_below(tree, corrections.share), estimates),
+        cells=_cells(model, public, answered, evidence),
+        statements=(*_statements(model, public, answered, outputs), *_strengths(model, evidence.rows)),
+        is_found=not corrections.has_no_effect,
+        is_particular=None if math.isnan(corrections.chance_alike) else corrections.is_particular,
+        chance_alike=None if math.isnan(corrections.chance_alike) else float(corrections.chance_alike),
+        chance=float(corrections.chance),
+        says=corrections.says_of(model.classes),
+        spread=public.plan.range.half / 2,
+        moves=tuple(float(level) / public.plan.range.slope for level in public.plan.levels),
+    )
+
+
+def _estimate_cells(corrections: Corrections) -> list[tuple[Estimate, ...]]:
+    """The corrections of each cell, one an output."""
+    return _estimates(corrections.correction, corrections.sd, corrections.hidden)
+
+
+def _estimates(values: Floats, sds: Floats, hidden: Floats) -> list[tuple[Estimate, ...]]:
+    """A tuple for each row of values [n, M] and sds [n, M], with what is hidden below and above, [2, n, M]."""
+    rows = zip(values.tolist(), sds.tolist(), *hidden.tolist(), strict=True)
+    return [
+        tuple(Estimate(value=v, sd=s, below=b, above=a) for v, s, b, a in zip(*row, strict=True))
+        for row in rows
+    ]
+
+
+def _strengths(model: CorrectedModel, rows: NDArray[np.float32]) -> tuple[Statement, ...]:
+    """Return the share of each column in the corrected answers, over public rows; of several outputs on average by variance."""
+    if not len(rows):
+        return ()
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, STRENGTH_ROWS).astype(np.intp))].astype(np.float64)
+    parts = np.zeros(len(model.encoding.columns))
+    for output in range(model.corrections.correction.shape[1]):
+
+        def answer(at: Floats, output: int = output) -> Floats:
+            encoded = at.astype(np.float32)
+            public = answers(model.base, encoded, len(model.classes))[:, output]
+            return np.asarray(public + model.corrections.correction[model.partition.apply(encoded), output])
+
+        parts += float(answer(some).var()) * importance(answer, some, columns_of(model.encoding))
+    total = float(parts.sum())
+    if not total > 0:
+        return ()
+    return describe_strengths(dict(zip(model.encoding.columns, (parts / total).tolist(), strict=True)))
+
+
+def _corrected_answers(model: CorrectedModel, public: PublicSummary, rows: NDArray[np.float32]) -> Floats:
+    """The corrected model's mean answer over the public rows of each cell, [cells, M].
+
+    A share is corrected row by row, and no further than its range, so that the mean may move by less than the correction.
+    """
+    correction = model.corrections.correction
+    if not model.classes:
+        return np.asarray(public.answer + correction)
+    means = _shares(add_clipped(public.answer, correction))
+    if model.base.feature.size == 1 or not len(rows):
+        return means
+    cells, count = model.partition.apply(rows), public.plan.public_count
+    shares = _shares(add_clipped(answers(model.base, rows, len(model.classes)), correction[cells]))
+    sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in shares.T], axis=1)
+    is_met = count > 0
+    means[is_met] = sums[is_met] / count[is_met][:, None]
+    return means
+
+
+def _shares(outputs: Floats) -> Floats:
+    """Return the answers for outputs [n, M], which for two classes are the second one's share, [n, M]."""
+    shares = shares_of(outputs)
+    return shares[:, 1:] if outputs.shape[1] == 1 else shares
+
+
+def _cells(
+    model: CorrectedModel, public: PublicSummary, answered: Floats, evidence: Evidence
+) -> tuple[Cell, ...]:
+    corrections, counts = model.corrections, public.plan.public_count
+    weight = own_weights(public.plan, corrections).max(axis=1)
+    outputs, estimates = range(corrections.correction.shape[1]), _estimate_cells(corrections)
+    made = []
+    for cell, node in enumerate(model.partition.leaves.tolist()):
+        # without public rows in the cell, what the public model says there is known of a constant alone
+        is_met = bool(counts[cell] > 0 or model.base.feature.size == 1)
+        made.append(
+            Cell(
+                path=find_conditions(model.partition, model.raw_tree, node, evidence.names),
+                share=float(corrections.share[cell]),
+                public_share=float(counts[cell] / max(public.n_public, 1)),
+                rests_on=_basis(model, cell, float(weight[cell])),
+                private_weight=float(weight[cell]),
+                estimates=estimates[cell],
+                # noise wider than the range: the reports of the cell alone say nothing at all
+                reports=tuple(
+                    Estimate(
+                        value=float(corrections.observed[cell, m]), sd=float(corrections.noise_sd[cell, m])
+                    )
+                    if corrections.noise_sd[cell, m] < 2 * public.plan.range.half
+                    else None
+                    for m in outputs
+                ),
+                public=tuple(
+                    Estimate(value=float(public.answer[cell, m])) if is_met else None for m in outputs
+                ),
+                answers=tuple(float(answered[cell, m]) for m in outputs) if is_met else (),
+            )
+        )
+    return tuple(made)
+
+
+def _basis(model: CorrectedModel, cell: int, weight: float) -> Basis:
+    if not model.corrections.correction[cell].any() and not weight:
+        return "public"
+    return "private" if weight >= MOSTLY else "neighbours"
+
+
+def _averages(model: CorrectedModel, plan: CorrectionPlan) -> tuple[Floats, Floats, Floats]:
+    """Mean correction of every node over the private people below, its standard deviation, each [nodes, M], and what is hidden of
+    it, [2, nodes, M].
+    """
+    tree, corrections = model.partition, model.corrections
+    weights = np.zeros((tree.n_nodes, tree.n_leaves))
+    cells, nodes = tree.paths()
+    weights[nodes, cells] = corrections.share[cells]
+    weights /= weights.sum(axis=1, keepdims=True)
+    shape = tree.n_nodes, corrections.sd.shape[1]
+    mean, spread, hidden = np.empty(shape), np.empty(shape), np.empty((2, *shape))
+    mean[tree.leaves], spread[tree.leaves], hidden[:, tree.leaves] = (
+        corrections.correction,
+        corrections.sd,
+        corrections.hidden,
+    )
+    inner = np.setdiff1d(np.arange(tree.n_nodes), tree.leaves)
+    if inner.size:
+        read, sd = plan.range.as_read(corrections.correction), sd_of_means(plan, corrections, weights[inner])
+        mean[inner], spread[inner], hidden[:, inner] = unclip_means(plan.range, read, sd, weights[inner])
+    return mean, spread, hidden
+
+
+def _statements(
+    model: CorrectedModel, public: PublicSummary, answered: Floats, outputs: tuple[str, ...]
+) -> list[Statement]:
+    """State the size of the public model, and its mean answer over private people before and after."""
+    n_trees = 0 if model.base.feature.size == 1 else int(model.base.roots.size)
+    statements = [Statement(kind="public model", figures={"trees": float(n_trees)})]
+    if model.base.feature.size == 1 or public.plan.public_count.all():
+        before, after = model.corrections.share @ public.answer, model.corrections.share @ answered
+        statements += [
+            Statement(kind="mean answer", about=name, figures={"before": float(b), "after": float(a)})
+            for name, b, a in zip(outputs, before, after, strict=True)
+        ]
+    return statements

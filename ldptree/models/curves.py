@@ -1,4 +1,4 @@
-"""What a model of public features says along its features: how strong each is, and curves along the strongest.
+"""The answers of a model along its public features, with each one's strength, and curves along the strongest.
 
 What lives here: over whom it is taken, where a curve is read, and the value (JSON). What does not: the arithmetic of any
 function (`effects`), and rows that stand for people (the models).
@@ -50,7 +50,7 @@ class RowModel(Protocol):
 
     @property
     def most_rows(self) -> int:
-        """How many rows averages are taken over."""
+        """Number of rows that averages are taken over."""
 
     def predict(self, raw: Floats) -> Floats:
         """Labels, float64 [n], of encoded rows [n, d]."""
@@ -64,7 +64,7 @@ class RowModel(Protocol):
         """Ends of the stretches along an encoded column, in [0, 1], and whether the model varies within them."""
 
     def is_noise(self, rows: Floats) -> Floats:
-        """Of rows, 1 where the answer is that of a cell that does not stand out of its noise, otherwise 0: float64 [n]."""
+        """Return float64 [n], 1 for rows whose answer is that of a cell within its noise, otherwise 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Along:
-    """What a model says along its features.
+    """The answers of a model along its features.
 
     Attributes:
         strengths: of each raw column, its share of the variance of the answers.
@@ -119,10 +119,10 @@ class Along:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """What `to_json` wrote. Raises DataError."""
+        """Read what `to_json` wrote. Raises DataError."""
         try:
             data = json.loads(text)
-            curves = tuple(_curve(one) for one in data.pop("curves"))
+            curves = tuple(_curve(curve) for curve in data.pop("curves"))
             return cls(curves=curves, strengths=tuple(data.pop("strengths")), **data)
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
             raise DataError("curves: not what learn wrote; is the file whole?") from None
@@ -149,7 +149,7 @@ def along(model: RowModel, encoding: Encoding, shown: PublicView) -> Along:
 
 
 def describe_curves(
-    found: Along, encoding: Encoding, names: Names
+    whole: Along, encoding: Encoding, names: Names
 ) -> tuple[tuple[CurveLine, ...], tuple[Statement, ...]]:
     """The curves with what values are called, and how strong every raw column is."""
     columns = encoding.columns
@@ -161,17 +161,17 @@ def describe_curves(
             in_noise=curve.in_noise,
             points=tuple(
                 CurvePoint(
-                    name=name_piece(columns[curve.feature], one.piece, names),
-                    low=one.piece.low,
-                    high=one.piece.high,
-                    value=one.value,
+                    name=name_piece(columns[curve.feature], reading.piece, names),
+                    low=reading.piece.low,
+                    high=reading.piece.high,
+                    value=reading.value,
                 )
-                for one in curve.readings
+                for reading in curve.readings
             ),
         )
-        for curve in found.curves
+        for curve in whole.curves
     )
-    return curves, describe_strengths(dict(zip(columns, found.strengths, strict=True)))
+    return curves, describe_strengths(dict(zip(columns, whole.strengths, strict=True)))
 
 
 def evenly(rows: NDArray[Any], most: int) -> NDArray[Any]:
@@ -203,7 +203,7 @@ def _along_one(
 
 
 def _people(model: RowModel, encoding: Encoding, shown: PublicView) -> Floats:
-    """Rows that stand for the holders, float64 [n, d]: every one where they are few, otherwise evenly chosen."""
+    """Return rows that stand for the holders, float64 [n, d], all of them if they are few, otherwise evenly chosen."""
     groups = zip(encoding.features, columns_of(encoding), strict=True)
     one_hot = [columns for feature, columns in groups if isinstance(feature, CategoricalFeature)]
     values, protects = (evenly(array, model.most_rows) for array in (shown.values, shown.protects))
@@ -211,5 +211,7 @@ def _people(model: RowModel, encoding: Encoding, shown: PublicView) -> Floats:
 
 
 def _curve(data: Mapping[str, Any]) -> Curve:
-    readings = tuple(Reading(**one | {"piece": Piece(**one["piece"])}) for one in data["readings"])
+    readings = tuple(
+        Reading(**reading | {"piece": Piece(**reading["piece"])}) for reading in data["readings"]
+    )
     return Curve(**{**data, "readings": readings})

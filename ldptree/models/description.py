@@ -1,4 +1,4 @@
-"""What a released model says of itself in numbers: its tree, its cells, curves along its features, and its other findings.
+"""A released model described in numbers, with its tree, its cells, curves along features, and other findings.
 
 Every model has `describe(evidence) -> Description`. A description has no sentence and no layout; figures are in the label's unit,
 shares run from 0 to 1, and every one of them is post-processing of what the model and its totals say already.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Figure = Literal["share", "number", "correction"]
-"""What a description's estimates are: shares of classes, a number, or what is added to a public model."""
+"""Estimates of a description, which are shares of classes, a number, or what is added to a public model."""
 Basis = Literal["private", "public", "both", "neighbours", "noise"]
-"""What an estimate rests on: "neighbours" are other cells, "noise" means that the cell's count does not stand out of its own."""
+"""Evidence for an estimate. "neighbours" are other cells, "noise" means a count within its own noise."""
 Names = Mapping[str, Mapping[str, str]]
 """Of a column, what its codes are called."""
 CLEAR = 2.0
@@ -34,12 +34,12 @@ CLEAR = 2.0
 SLIGHT = 0.1
 """What is hidden is no end of its own up to this part of the error."""
 EMPTY = 1e-9
-"""A cell that the noise left with no share still counts so much: its parent needs an average."""
+"""Least share of a cell that the noise left with none, as its parent needs an average."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a model is described beside: public artifacts and the totals that it was fitted on.
+    """The evidence that a model is described beside, which is public artifacts and the totals that it was fitted on.
 
     Attributes:
         names: what codes of columns are called.
@@ -78,13 +78,13 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """Whether its sign is known: not 0, and at least `CLEAR` standard deviations from it."""
+        """Return whether its sign is known, as it is not 0 and at least `CLEAR` standard deviations from it."""
         return self.value != 0 and self.sd is not None and abs(self.value) >= CLEAR * self.sd
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the truth is, as far as it is known: as far to each side as `error`, else `CLEAR` standard deviations and what is
-        hidden there.
+        """Return the ends of the interval that holds the truth, as far as it is known. They are `error` to each side,
+        else `CLEAR` standard deviations and what is hidden there.
         """
         if self.error is not None:
             return self.value - self.error, self.value + self.error
@@ -93,7 +93,7 @@ class Estimate:
 
     @property
     def error(self) -> float | None:
-        """How far either end is; None where that is not known, or more to one side by over a tenth."""
+        """Distance of either end; None where that is not known, or more to one side by over a tenth."""
         if self.sd is None or max(self.below, self.above) > SLIGHT * CLEAR * self.sd:
             return None
         return CLEAR * self.sd + max(self.below, self.above)
@@ -106,7 +106,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """What is true of one column: a stretch of numbers, levels that it has or has not, or whether it is known.
+    """A condition on one column, for a stretch of numbers, levels that it has or has not, or whether it is known.
 
     Attributes:
         column: the raw column.
@@ -227,7 +227,7 @@ class CurveLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One more finding: of what kind, about what, and its figures by name.
+    """One more finding, with its kind, its subject, and its figures by name.
 
     Statements of a kind have the same figures: together they are a table.
     """
@@ -282,7 +282,7 @@ class Description:
 
     def of_kind(self, kind: str) -> tuple[Statement, ...]:
         """The statements of a kind."""
-        return tuple(one for one in self.statements if one.kind == kind)
+        return tuple(statement for statement in self.statements if statement.kind == kind)
 
 
 def clearest(estimates: Sequence[Estimate]) -> int:
@@ -291,12 +291,12 @@ def clearest(estimates: Sequence[Estimate]) -> int:
 
 
 def name_level(column: str, value: object, names: Names) -> str:
-    """What a value of a column is called."""
+    """Name a value of a column."""
     return names.get(column, {}).get(str(value), str(value))
 
 
 def name_piece(column: str, piece: Piece, names: Names) -> str:
-    """What a piece of a curve is called; "" for a stretch of numbers."""
+    """Name a piece of a curve; "" for a stretch of numbers."""
     if piece.is_missing:
         return "missing"
     if piece.is_other:
@@ -343,20 +343,20 @@ def find_conditions(
         node = above
         if only_last:
             break
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for column in order:
         if column in numbers:
             low, high = numbers[column]
-            found.append(Condition(column=column, low=low, high=high))
+            conditions.append(Condition(column=column, low=low, high=high))
         if column in levels:
-            found.append(Condition(column=column, levels=(levels[column],)))
+            conditions.append(Condition(column=column, levels=(levels[column],)))
         elif column in other and len(excluded[column]) == 1:
-            found.append(Condition(column=column, levels=(other[column],)))
+            conditions.append(Condition(column=column, levels=(other[column],)))
         elif column in excluded:
-            found.append(Condition(column=column, levels=tuple(excluded[column]), is_not=True))
+            conditions.append(Condition(column=column, levels=tuple(excluded[column]), is_not=True))
         if column in known:
-            found.append(Condition(column=column, is_not=known[column]))
-    return tuple(found)
+            conditions.append(Condition(column=column, is_not=known[column]))
+    return tuple(conditions)
 
 
 def share_below(tree: Partition, counts: ArrayLike) -> Floats:
@@ -406,17 +406,17 @@ def build_tree(
 
 
 def describe_strengths(strengths: Mapping[str, float]) -> tuple[Statement, ...]:
-    """How strong every raw column is, the strongest first: its share of the variance of the answers. Nothing where they are all
-    alike.
+    """Describe the strength of every raw column, the strongest first, by its share of the variance of the answers.
+    Return nothing if they are all alike.
     """
     if not any(strengths.values()):
         return ()
-    strongest = sorted(strengths.items(), key=lambda one: -one[1])
+    strongest = sorted(strengths.items(), key=lambda pair: -pair[1])
     return tuple(Statement(kind="strength", about=name, figures={"part": part}) for name, part in strongest)
 
 
 def name_columns(encoding: Encoding) -> list[str]:
-    """What each encoded column is called: "size", or "kind is wild"."""
+    """Name each encoded column, such as "size", or "kind is wild"."""
     texts = []
     for feature in encoding.features:
         column = feature.column.replace("_", " ")

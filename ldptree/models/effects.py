@@ -1,4 +1,4 @@
-"""Which columns carry a fitted answer, and the curve along one of them: of a tree without rows, of a function over rows.
+"""Find the columns that carry a fitted answer, and the curve along one, of a tree or of a function over rows.
 
 A tree (`tree_importance`, `tree_dependence`): arithmetic on a released tree and weights of its cells; no row is looked at, so it
 costs no privacy. By the law of total variance the variance of the answers over the cells is a sum over splits,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Answers = Callable[[Floats], Floats]
 
 EMPTY = 1e-9
-"""Of all weight, what a cell counts at least: below a side that holds nobody, cells then count alike."""
+"""Least part of all weight that a cell counts. Below a side that holds nobody, cells then count alike."""
 NOTHING = 1e-6
 """A column with a smaller share of the variance is left out."""
 EVALUATIONS, FEWEST_ORDERS, MOST_ORDERS = 400, 6, 40
@@ -78,24 +78,24 @@ def tree_importance(tree: RawTree, values: ArrayLike, weights: ArrayLike) -> dic
     v, w = _checked(tree, values), _positive(tree, weights)
     mass = _sums(tree, w)
     mean = _sums(tree, w * v) / mass
-    found: dict[str, float] = {}
+    gains: dict[str, float] = {}
     for node in np.flatnonzero(partition.feature >= 0):
         left, right = int(partition.left[node]), int(partition.right[node])
         part = mass[left] * mass[right] / mass[node] * (mean[left] - mean[right]) ** 2
         column = tree.encoding.columns[tree.column[node]]
-        found[column] = found.get(column, 0.0) + float(part)
-    total = sum(found.values())
+        gains[column] = gains.get(column, 0.0) + float(part)
+    total = sum(gains.values())
     # Answers that are equal but for the last digit of a sum do not vary.
     if total <= float(np.abs(v).max()) ** 2 * 1e-24:
         return {}
-    shares = {column: part / total for column, part in found.items() if part > NOTHING * total}
+    shares = {column: part / total for column, part in gains.items() if part > NOTHING * total}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def tree_dependence(
     tree: RawTree, column: str, weights: ArrayLike, values: Mapping[str, ArrayLike]
 ) -> tuple[list[Piece], dict[str, Floats]]:
-    """The curve along one column: its pieces, and for each of `values` the average over the cells that a piece can reach.
+    """Return the pieces of a column's curve, and for each the averages of `values` over cells in reach.
 
     The average of standard deviations bounds the standard deviation of the average from above, whatever the errors of the
     cells have in common.
@@ -139,7 +139,7 @@ def _probes(tree: RawTree, at: int) -> list[tuple[Piece, float]]:
 
 
 def _reach(tree: RawTree, at: int, x: float, parts: Floats) -> Floats:
-    """Of which cells the answer to value x of a column is an average, and with what weights: [cells], adding up to 1."""
+    """Return the weights of the cells whose average answers value x of a column, [cells], adding up to 1."""
     partition = tree.partition
     share = parts.copy()
     asking = np.flatnonzero(tree.column == at)
@@ -190,11 +190,11 @@ def _positive(tree: RawTree, weights: ArrayLike) -> Floats:
 
 def columns_of(encoding: Encoding) -> list[tuple[int, ...]]:
     """The encoded columns of every raw column."""
-    found, at = [], 0
+    columns, at = [], 0
     for feature in encoding.features:
-        found.append(tuple(range(at, at + len(feature.names))))
+        columns.append(tuple(range(at, at + len(feature.names))))
         at += len(feature.names)
-    return found
+    return columns
 
 
 def importance(
@@ -252,11 +252,11 @@ def partial_dependence(
         DataError: there is no row.
     """
     at = _some(rows).copy()
-    found = []
+    means = []
     for probe in np.asarray(probes, dtype=np.float64):
         at[:, list(columns)] = probe
-        found.append(float(answers(at).mean()))
-    return np.array(found)
+        means.append(float(answers(at).mean()))
+    return np.array(means)
 
 
 def pieces_of(feature: Feature, cuts: ArrayLike) -> tuple[list[Piece], Floats]:
@@ -273,13 +273,13 @@ def pieces_of(feature: Feature, cuts: ArrayLike) -> tuple[list[Piece], Floats]:
     wide = feature.maximum - feature.minimum
     ends = np.asarray(cuts, dtype=np.float64)
     raw = (feature.minimum + ends * wide).tolist()
-    found = [Piece(low=low, high=high) for low, high in pairwise(raw)]
-    probes = np.zeros((len(found), len(feature.names)))
+    pieces = [Piece(low=low, high=high) for low, high in pairwise(raw)]
+    probes = np.zeros((len(pieces), len(feature.names)))
     probes[:, 0] = (ends[:-1] + ends[1:]) / 2
     if feature.indicator and feature.fill is not None:
-        found.append(Piece(is_missing=True))
+        pieces.append(Piece(is_missing=True))
         probes = np.vstack([probes, [float(scale(feature.fill, feature.minimum, feature.maximum)), 1.0]])
-    return found, probes
+    return pieces, probes
 
 
 def stretches_held(values: ArrayLike) -> Floats:
@@ -302,13 +302,13 @@ def stretches_held(values: ArrayLike) -> Floats:
 
 
 def _orders(n: int, n_orders: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Random orders, each followed by its reverse: what one credits too early the other credits too late."""
+    """Return random orders, each followed by its reverse, as what one credits too early the other credits too late."""
     drawn = [rng.permutation(n) for _ in range((n_orders + 1) // 2)]
     return [order[::step] for order in drawn for step in (1, -1)]
 
 
 def _some(rows: ArrayLike) -> Floats:
-    found = np.asarray(rows, dtype=np.float64)
-    if found.ndim != 2 or not found.size:
-        raise DataError(f"effects: rows [n, d] with n > 0 are needed, got shape {found.shape}")
-    return found
+    array = np.asarray(rows, dtype=np.float64)
+    if array.ndim != 2 or not array.size:
+        raise DataError(f"effects: rows [n, d] with n > 0 are needed, got shape {array.shape}")
+    return array

@@ -1,5 +1,5 @@
-"""A public model made of trees, as plain arrays: what a protocol can carry and a device can run with numpy alone. How it is
-fitted is in `public_models`.
+"""A public model made of trees, as plain arrays that a protocol can carry and a device can run with numpy alone. It is
+fitted in `public_models`.
 
 A row's values are added tree after tree, so that the sums of both walks, by numpy and compiled, are the same to the last bit.
 """
@@ -22,9 +22,9 @@ from ldptree.errors import DataError
 LEAF = -1
 LINKS = ("identity", "logistic", "softmax")
 DIGITS = 7
-"""Significant digits that a value keeps in a protocol: the published model is the rounded one."""
+"""Significant digits that a value keeps in a protocol. The published model is the rounded one."""
 FEW_ROWS = 16
-"""So few rows are left to numpy: a device has them sooner than numba is imported."""
+"""Rows up to which numpy predicts, as a device then has the answer sooner than numba is imported."""
 MOST_ROWS = 4096
 """Rows of a block, enough for most leaves of a tree to get some."""
 BLOCK_BYTES = 2**20
@@ -115,7 +115,7 @@ class Ensemble:
         return int(self.feature.size)
 
     def predict(self, X: NDArray[np.float32]) -> Floats:
-        """float64 [n, outputs] of encoded rows [n, d]: numbers, or shares of classes (two for "logistic").
+        """Predict encoded rows [n, d], float64 [n, outputs], as numbers or shares of classes (two for "logistic").
 
         Raises:
             DataError: the rows have too few columns, or a value is missing.
@@ -123,14 +123,14 @@ class Ensemble:
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] <= self.feature.max():
             raise DataError(f"ensemble: rows have shape {X.shape}, tests need column {self.feature.max()}")
-        found = np.empty((X.shape[0], 2 if self.link == "logistic" else self.n_outputs))
+        answers = np.empty((X.shape[0], 2 if self.link == "logistic" else self.n_outputs))
         size = self._rows_at_once
         for start in range(0, X.shape[0], size):
             block = X[start : start + size].astype(np.float32, copy=False)
             if np.isnan(block).any():
                 raise DataError("ensemble: a value is missing in an encoded row")
-            found[start : start + size] = self._linked(self._sums(block))
-        return found
+            answers[start : start + size] = self._linked(self._sums(block))
+        return answers
 
     def _linked(self, sums: Floats) -> Floats:
         if self.link == "logistic":
@@ -143,7 +143,7 @@ class Ensemble:
         return sums
 
     def _sums(self, block: NDArray[np.float32]) -> Floats:
-        """float64 [rows, outputs]: offset, then tree after tree; to the last bit the same however the trees are walked."""
+        """Return float64 [rows, outputs], offset and trees in turn, to the last bit the same by every walk."""
         if len(block) <= FEW_ROWS or not has_numba():
             return sum_few(block, *self._steps, self.value, self.roots, self.offset)
         used, feature = self._tested
@@ -155,7 +155,7 @@ class Ensemble:
 
     @property
     def _rows_at_once(self) -> int:
-        """Rows of a block: few enough for it to stay in the cache, enough for most leaves to get some."""
+        """Return the rows of a block, few enough to stay in the cache, and enough for most leaves to get some."""
         if not has_numba():
             return max(1, BLOCK_BYTES // (64 * self.roots.size * self.n_outputs))
         return int(np.clip(BLOCK_BYTES // (4 * max(self._tested[0].size, 1)), FEW_ROWS, MOST_ROWS))
@@ -171,7 +171,7 @@ class Ensemble:
 
     @cached_property
     def _steps(self) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
-        """What a walk reads: feature, threshold, children [nodes, 2].
+        """Return the arrays that a walk reads, which are feature, threshold, and children [nodes, 2].
 
         A float32 is above a threshold exactly where it is above the largest float32 that is not above the threshold.
         """
@@ -288,8 +288,8 @@ def rounded(values: Floats) -> Floats:
     each, place = np.unique(values, return_inverse=True)
     safe = np.where(each == 0, 1.0, np.abs(each))
     unit = 10.0 ** (np.floor(np.log10(safe)) - (DIGITS - 1))
-    found: Floats = np.where(each == 0, 0.0, np.round(each / unit) * unit)
-    return np.array([float(f"{v:.{DIGITS}g}") for v in found])[place].reshape(np.shape(values))
+    multiples: Floats = np.where(each == 0, 0.0, np.round(each / unit) * unit)
+    return np.array([float(f"{v:.{DIGITS}g}") for v in multiples])[place].reshape(np.shape(values))
 
 
 def from_sklearn(fitted: Any) -> Ensemble:
@@ -327,7 +327,7 @@ def from_sklearn(fitted: Any) -> Ensemble:
 
 
 def _of_forest(trees: Sequence[Any], is_classifier: bool) -> Ensemble:
-    found = []
+    plain_trees = []
     for fitted in trees:
         tree = fitted.tree_
         if tree.value.shape[1] != 1:
@@ -337,10 +337,10 @@ def _of_forest(trees: Sequence[Any], is_classifier: bool) -> Ensemble:
         value = tree.value[:, 0, :]
         if is_classifier:
             value = value / value.sum(axis=1, keepdims=True)
-        found.append(
+        plain_trees.append(
             (tree.feature, tree.threshold, tree.children_left, tree.children_right, value / len(trees))
         )
-    return Ensemble.of_trees(found, np.zeros(found[0][4].shape[1]))
+    return Ensemble.of_trees(plain_trees, np.zeros(plain_trees[0][4].shape[1]))
 
 
 def _of_boosting(fitted: Any) -> Ensemble:
@@ -393,7 +393,7 @@ def sum_few(
     roots: NDArray[np.int32],
     offset: Floats,
 ) -> Floats:
-    """Offset and values added up, float64 [rows, outputs]: numpy takes one step of all rows in all trees at once.
+    """Add up offset and values, float64 [rows, outputs]. numpy takes one step of all rows in all trees at once.
 
     Args:
         block: [rows, d], no value missing.
@@ -430,7 +430,7 @@ def add_up(columns, feature, limit, child, value, roots, sums):  # type: ignore[
     # Rows go down a tree together: at a node their list is parted in two, from one buffer to the other, without a branch that
     # depends on a value. Only nodes that some row reaches are visited, and a row takes as many steps as its own leaf is deep.
     # Unsigned places spare a check for negative ones.
-    n_rows, n_outputs, one = sums.shape[0], sums.shape[1], np.uint64(1)
+    n_rows, n_outputs, unit = sums.shape[0], sums.shape[1], np.uint64(1)
     lists = np.empty((2, n_rows), dtype=np.uint16)
     todo = np.empty((n_rows, 4), dtype=np.int64)
     for tree in range(roots.size):
@@ -450,8 +450,8 @@ def add_up(columns, feature, limit, child, value, roots, sums):  # type: ignore[
                     row = here[i]
                     goes_right = np.uint64(column[row] > threshold)
                     there[to_left] = row
-                    there[from_right - one] = row
-                    to_left += one - goes_right
+                    there[from_right - unit] = row
+                    to_left += unit - goes_right
                     from_right -= goes_right
                 side = 1 - side
                 middle = first + np.int64(to_left)

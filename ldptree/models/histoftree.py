@@ -1,4 +1,4 @@
-"""The released model of HistOfTree: a value for every cell of a product partition, and what it rests on."""
+"""The released model of HistOfTree, with a value for every cell of a product partition, and its evidence."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class HistOfTreeModel(Document):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its line, and its answer along each feature."""
+        """Return its line, and its answer along each feature, for a notebook."""
         from ldptree.models.export.curves_svg import show_curves
 
         scaled = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in self.encoding.names))
@@ -124,7 +124,7 @@ class HistOfTreeModel(Document):
 
     @property
     def shares(self) -> Floats:
-        """Each cell's estimated share of the holders, float64 [cells], adding up to 1: counts that noise made negative are 0."""
+        """Return cells' estimated shares of the holders, float64 [cells], adding up to 1. Negative ones are 0."""
         held: Floats = np.maximum(self.count, 0.0)
         total = held.sum()
         return held / total if total > 0 else np.full(held.size, 1.0 / held.size)
@@ -136,7 +136,7 @@ class HistOfTreeModel(Document):
 
     @property
     def most_rows(self) -> int:
-        """How many rows averages are taken over."""
+        """Number of rows that averages are taken over."""
         return int(np.clip(MOST_ROWS_BY_CELLS // self.partition.n_cells, FEWEST_ROWS, MOST_PEOPLE))
 
     def draw_rows(
@@ -182,11 +182,11 @@ class HistOfTreeModel(Document):
         return np.array([0.0, *cuts[(cuts > 0) & (cuts < 1)], 1.0]), False
 
     def is_noise(self, rows: Floats) -> Floats:
-        """Of rows, 1 where the answer is that of a cell that does not stand out of its noise, otherwise 0: float64 [n]."""
+        """Return float64 [n], 1 for rows whose answer is that of a cell within its noise, otherwise 0."""
         return np.asarray(~self.is_significant[self.cells(rows)], dtype=np.float64)
 
     def describe(self, encoding: Encoding, target: str, evidence: Evidence) -> Description:
-        """What it says of itself in numbers; `encoding` is of raw rows."""
+        """Describe the model in numbers; `encoding` is of raw rows."""
         return describe_histogram(self, encoding, target, evidence)
 
 
@@ -276,7 +276,7 @@ def describe_histogram(
 
 
 def _find_bins(product: Product, encoding: Encoding, names: Names, cell: int) -> tuple[Condition, ...]:
-    """Where a cell of the histogram lies, one condition a feature."""
+    """Return the bins of a cell of the histogram, one condition a feature."""
     histogram = product.histogram
     columns = [(j, place) for j, group in enumerate(columns_of(encoding)) for place in range(len(group))]
     digits = cell // histogram.places % histogram.bins
@@ -304,7 +304,7 @@ def _find_bin(encoding: Encoding, at: int, place: int, digit: int, bins: int, na
 
 
 def find_mark(encoding: Encoding, at: int, place: int, names: Names, *, is_so: bool = True) -> Condition:
-    """What an encoded column that is 0 or 1 says of its raw column."""
+    """Return the condition on its raw column that an encoded column of 0 or 1 stands for."""
     feature = encoding.features[at]
     if isinstance(feature, NumericFeature) or place >= len(feature.levels):
         return Condition(column=feature.column, is_not=not is_so)

@@ -1,4 +1,4 @@
-"""The released model of the family `public_features`: a surface of public features, and effects of private ones."""
+"""The released model of the family `public_features`, with a surface of public features and effects of private ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELPED = "Private features that help"
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """What a private feature adds: coefficient(public features) * contrast(feature), in the label's unit."""
+    """The effect of a private feature, coefficient(public features) * contrast(feature), in the label's unit."""
 
     contrast: Contrast
     coefficient: Surface
@@ -99,12 +99,12 @@ class PublicFeatureModel(Document):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its line, and its answer along each feature."""
+        """Return its line, and its answer along each feature, for a notebook."""
         from ldptree.models.export.curves_svg import show_curves
 
         ends = zip(self.columns, self.low, self.high, strict=True)
         zeros, ones = (0.0,) * len(self.columns), (1.0,) * len(self.columns)
-        encoding = Encoding(tuple(NumericFeature(*one) for one in ends))
+        encoding = Encoding(tuple(NumericFeature(*pair) for pair in ends))
         return show_curves(str(self), replace(self, low=zeros, high=ones), encoding)
 
     def scale_rows(self, raw: Floats) -> Floats:
@@ -133,7 +133,7 @@ class PublicFeatureModel(Document):
 
     @property
     def most_rows(self) -> int:
-        """How many rows averages are taken over."""
+        """Number of rows that averages are taken over."""
         return MOST_PEOPLE
 
     def draw_rows(
@@ -171,11 +171,11 @@ class PublicFeatureModel(Document):
         return stretches_held(rows[:, column]), True
 
     def is_noise(self, rows: Floats) -> Floats:
-        """No answer is that of a cell within its noise: 0 of every row, float64 [n]."""
+        """Return 0 for every row, float64 [n], as no answer is that of a cell within its noise."""
         return np.zeros(len(rows))
 
     def describe(self, encoding: Encoding, target: str, evidence: Evidence) -> Description:
-        """What it says of itself in numbers; `encoding` is of raw rows."""
+        """Describe the model in numbers; `encoding` is of raw rows."""
         return describe_features(self, encoding, target, evidence)
 
 
@@ -230,15 +230,15 @@ def _rename(text: str, encoding: Encoding, columns: list[str]) -> str:
 
 
 def _effects(model: PublicFeatureModel, columns: list[str], visible: Floats) -> list[Statement]:
-    """What each private feature adds, the largest first."""
-    found = []
+    """Effects of the private features, the largest first."""
+    statements = []
     for effect in model.effects:
         coefficient = np.asarray(effect.coefficient(visible))
         typical = float(np.sqrt(effect.contrast.square * np.mean(coefficient**2)))
         if typical > 0.0:
             shape = {"rise": "low to high", "bowl": "middle to ends"}[effect.contrast.shape]
             varies = ", by public features" if effect.coefficient.features else ""
-            found.append(
+            statements.append(
                 Statement(
                     kind="effect",
                     about=f"{columns[effect.contrast.feature]} ({shape}{varies})",
@@ -248,7 +248,7 @@ def _effects(model: PublicFeatureModel, columns: list[str], visible: Floats) -> 
                     },
                 )
             )
-    return sorted(found, key=lambda one: -one.figures["typical"])[:MOST_EFFECTS]
+    return sorted(statements, key=lambda statement: -statement.figures["typical"])[:MOST_EFFECTS]
 
 
 def _surface(model: PublicFeatureModel, encoding: Encoding, visible: Floats, names: Names) -> list[Statement]:
@@ -267,16 +267,16 @@ def _surface(model: PublicFeatureModel, encoding: Encoding, visible: Floats, nam
         *(
             Statement(
                 kind="step",
-                about=_ask(one, encoding, names),
-                figures={"trees": float(one.n_trees), "change": one.change, "part": one.share},
+                about=_ask(step, encoding, names),
+                figures={"trees": float(step.n_trees), "change": step.change, "part": step.share},
             )
-            for one in find_steps(surface, rows)[:MOST_STEPS]
+            for step in find_steps(surface, rows)[:MOST_STEPS]
         ),
     ]
 
 
 def _ask(step: Step, encoding: Encoding, names: Names) -> str:
-    """What a step asks, in raw units."""
+    """Return the test of a step, in raw units."""
     columns = [(j, place) for j, group in enumerate(columns_of(encoding)) for place in range(len(group))]
     at, place = columns[step.feature]
     feature = encoding.features[at]

@@ -1,4 +1,4 @@
-"""A model learned from public features, with how a raw row is read: what a run releases where some features are public."""
+"""A model learned from public features, with the rules for raw rows, as a run with such features releases it."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ class PublicViewModel(Model):
         return self.inner.predict(points_of(self.encoding, ordered))
 
     def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
-        """What a table of predictions says of raw rows: the label expected of each."""
+        """Return the columns of a table of predictions of raw rows, with the label expected of each."""
         return [("prediction", self.predict_raw(raw))]
 
     def describe(self, evidence: Evidence) -> Description:
-        """What it says of itself in numbers: strengths and curves as they were taken of it, the rest of what is inside."""
+        """Describe the model in numbers, with the strengths and curves taken of it, and the rest of what is inside."""
         inside = self.inner.describe(self.encoding, self.target, evidence)
         curves, strengths = describe_curves(evidence.along, self.encoding, evidence.names)
         low, high = evidence.label_range or (0.0, SPREADS)
@@ -103,17 +103,17 @@ class PublicViewModel(Model):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its line, and its answer along each raw column."""
+        """Return its line, and its answer along each raw column, for a notebook."""
         from ldptree.models.export.curves_svg import show_curves
 
         return show_curves(str(self), self.inner, self.encoding)
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
-        """Refused: it is not one tree. Raises ConfigError."""
+        """Refuse SQL, as the model is not one tree. Raises ConfigError."""
         raise self._not_one_tree("sql")
 
     def to_dot(self, level: float = 0.9) -> str:
-        """Refused: it is not one tree. Raises ConfigError."""
+        """Refuse Graphviz text, as the model is not one tree. Raises ConfigError."""
         raise self._not_one_tree("dot")
 
     def _not_one_tree(self, to: str) -> ConfigError:

@@ -1,4 +1,4 @@
-"""Functions of scaled rows, of which a model of public features is a sum: surfaces of features and contrasts of one feature.
+"""Functions of scaled rows, surfaces of features and contrasts of one, whose sum is a model of public features.
 
 A surface is a line with trees on top of it: f(x) = intercept + slopes . (x - stand_ins) + the mean of the trees. Rows are
 scaled to [0, 1] and complete, or NaN where a feature is hidden: there the mean of those who show it stands in.
@@ -26,7 +26,7 @@ from ldptree.partition.tree import Partition
 Floats = NDArray[np.float64]
 
 SHAPES = ("rise", "bowl")
-"""rise: low against high values; bowl: the middle against both ends."""
+"""A rise sets low against high values, and a bowl the middle against both ends."""
 BINS = 16
 # a function of two values rises; one that bends has three
 _FEWEST_BINS = {"rise": 2, "bowl": 3}
@@ -72,7 +72,7 @@ class Contrast:
 
     @cached_property
     def values(self) -> Floats:
-        """The function in each bin, float64 [BINS]: its mean by the shares is 0, and the largest where people are is -1 or 1.
+        """Return the function in each bin, float64 [BINS], with mean 0 by shares and -1 or 1 as the largest.
 
         All 0 where people are in too few bins for this shape to be anything (one, or two that bend).
         """
@@ -183,7 +183,7 @@ class Surface:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A question that trees ask alike: is the feature above about this?
+    """A question that trees ask alike, on whether the feature is above about this threshold.
 
     Attributes:
         feature: the column of a row.
@@ -211,37 +211,37 @@ def find_steps(surface: Surface, rows: Floats) -> tuple[Step, ...]:
         rows: float64 [n, d] in [0, 1], NaN where a feature is not shown.
     """
     own = surface.columns(rows).astype(np.float32)
-    found: dict[tuple[int, int], list[tuple[int, float, float, float]]] = {}
+    by_step: dict[tuple[int, int], list[tuple[int, float, float, float]]] = {}
     for number, tree in enumerate(surface.trees):
         for feature, threshold, part, change in _splits(tree, own):
             near = (surface.features[feature], min(int(threshold * NEAR), NEAR - 1))
-            found.setdefault(near, []).append((number, threshold, part, change))
-    total = sum(part for splits in found.values() for _, _, part, _ in splits)
+            by_step.setdefault(near, []).append((number, threshold, part, change))
+    total = sum(part for splits in by_step.values() for _, _, part, _ in splits)
     if total <= 0:
         return ()
     made = []
-    for (feature, _), splits in found.items():
-        part = sum(one[2] for one in splits)
+    for (feature, _), splits in by_step.items():
+        part = sum(split[2] for split in splits)
         made.append(
             Step(
                 feature=feature,
-                threshold=sum(one[1] * one[2] for one in splits) / part,
-                change=sum(one[3] for one in splits) / len(surface.trees),
-                n_trees=len({one[0] for one in splits}),
+                threshold=sum(split[1] * split[2] for split in splits) / part,
+                change=sum(split[3] for split in splits) / len(surface.trees),
+                n_trees=len({split[0] for split in splits}),
                 share=part / total,
             )
         )
-    return tuple(sorted(made, key=lambda one: (-one.share, one.feature, one.threshold)))
+    return tuple(sorted(made, key=lambda step: (-step.share, step.feature, step.threshold)))
 
 
 def _splits(tree: Tree, own: NDArray[np.float32]) -> list[tuple[int, float, float, float]]:
-    """Of each split that parts rows and values: its feature, threshold, part of the variance, and its rise times its weight."""
+    """Return feature, threshold, part of the variance, and rise times weight of each split that separates."""
     partition = tree.partition
     held = np.bincount(partition.apply(own), minlength=partition.n_leaves) / len(own)
     cells, nodes = partition.paths()
     mass = np.bincount(nodes, weights=held[cells], minlength=partition.n_nodes)
     sums = np.bincount(nodes, weights=(held * tree.values)[cells], minlength=partition.n_nodes)
-    found = []
+    splits = []
     for node in np.flatnonzero(partition.feature >= 0).tolist():
         low, high = int(partition.left[node]), int(partition.right[node])
         if mass[low] <= 0 or mass[high] <= 0:
@@ -249,7 +249,7 @@ def _splits(tree: Tree, own: NDArray[np.float32]) -> list[tuple[int, float, floa
         rise = float(sums[high] / mass[high] - sums[low] / mass[low])
         part = float(mass[low] * mass[high] / mass[node]) * rise**2
         if part > 0:
-            found.append(
+            splits.append(
                 (
                     int(partition.feature[node]),
                     float(partition.threshold[node]),
@@ -257,4 +257,4 @@ def _splits(tree: Tree, own: NDArray[np.float32]) -> list[tuple[int, float, floa
                     rise * float(mass[node]),
                 )
             )
-    return found
+    return splits

@@ -1,4 +1,4 @@
-"""The released model of one tree: for every node what is believed of the label, a class or a number, why, and how surely.
+"""The released model of one tree, with what is believed of the label at every node, why, and how surely.
 
 A node has M estimates: of two classes the margin of class 1, of more one margin each, class against the rest (a margin is a share
 less 1/C); of a number its mean. How it comes about is in `families`.
@@ -7,7 +7,7 @@ less 1/C); of a number its mean. How it comes about is in `families`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -20,16 +20,38 @@ from ldptree.errors import DataError
 from ldptree.inference.shares import half_width
 from ldptree.limits import check_spent
 from ldptree.models import LEVEL, Model, class_columns
+from ldptree.models.description import (
+    Basis,
+    Cell,
+    CurveLine,
+    CurvePoint,
+    Description,
+    Estimate,
+    Evidence,
+    Statement,
+    average_below,
+    build_tree,
+    describe_strengths,
+    find_conditions,
+    name_level,
+    name_piece,
+    share_below,
+)
+from ldptree.models.effects import tree_dependence, tree_importance
 from ldptree.partition.raw import RawTree
-from ldptree.partition.tree import LEAF, Partition
+from ldptree.partition.tree import Partition
+from ldptree.protocol.stochastic_rounding import label_levels
 
 if TYPE_CHECKING:
-    from ldptree.models.description import Description, Evidence
+    from ldptree.protocol.totals import Totals
 
 Floats: TypeAlias = NDArray[np.float64]
 
 MOSTLY = 0.9
 """A node rests on one kind of evidence alone where that brings this share of the precision."""
+CURVES = 2
+UNKNOWN_SD = 0.5
+"""Standard deviation of an unknown share, half of its range, which it cannot exceed."""
 _IN_COMMON = (
     "encoding",
     "partition",
@@ -93,12 +115,8 @@ class ClassLabel:
         """M."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def people(self, total: NDArray[Any]) -> NDArray[Any]:
-        """[nodes] how many there are, of totals [nodes, T]."""
-        return np.asarray(total.sum(axis=1))
-
     def to_text(self) -> dict[str, Any]:
-        """What stands of it in a model's text."""
+        """Return its part of a model's text."""
         return {"classes": list(self.classes)}
 
     @classmethod
@@ -120,7 +138,7 @@ class ClassLabel:
         return np.minimum(low, model.probability), np.maximum(high, model.probability)
 
     def describe_answers(self, model: TreeModel[Any], level: float) -> list[str]:
-        """What each node answers, in two lines."""
+        """Describe the answer of each node, in two lines."""
         low, high = self.interval(model, level)
         each = enumerate(model.decision)
         return [
@@ -129,10 +147,8 @@ class ClassLabel:
         ]
 
     def describe(self, model: TreeModel[Any], evidence: Evidence) -> Description:
-        """What a model of it says of itself in numbers."""
-        from ldptree.models.tree_description import describe_classes
-
-        return describe_classes(model, evidence)
+        """Describe the model in numbers."""
+        return _describe_classes(model, evidence)
 
     def named_answers(self, model: TreeModel[Any]) -> list[tuple[str, NDArray[Any]]]:
         """[nodes] the class that each node predicts, as text, and the probability of each class."""
@@ -179,12 +195,8 @@ class NumberLabel:
         if not np.isfinite((*self.range, self.sd)).all():
             raise DataError("model: label_range and label_sd are finite numbers")
 
-    def people(self, total: NDArray[Any]) -> NDArray[Any]:
-        """[nodes] how many there are, of totals [nodes, T]."""
-        return total[:, 0]
-
     def to_text(self) -> dict[str, Any]:
-        """What stands of it in a model's text."""
+        """Return its part of a model's text."""
         return {"label_range": list(self.range), "label_sd": self.sd}
 
     @classmethod
@@ -205,16 +217,14 @@ class NumberLabel:
         return low, high
 
     def describe_answers(self, model: TreeModel[Any], level: float) -> list[str]:
-        """What each node answers, in two lines."""
+        """Describe the answer of each node, in two lines."""
         low, high = self.interval(model, level)
         each = zip(model.estimate[:, 0], low[:, 0], high[:, 0], strict=True)
         return [f"{model.target} = {value:.5g}\n{a:.5g} to {b:.5g}" for value, a, b in each]
 
     def describe(self, model: TreeModel[Any], evidence: Evidence) -> Description:
-        """What a model of it says of itself in numbers."""
-        from ldptree.models.tree_description import describe_numbers
-
-        return describe_numbers(model, evidence)
+        """Describe the model in numbers."""
+        return _describe_numbers(model, evidence)
 
     def named_answers(self, model: TreeModel[Any]) -> list[tuple[str, NDArray[Any]]]:
         """[nodes] the number that each node predicts, and the ends of its interval."""
@@ -330,7 +340,7 @@ class TreeModel(Model, Generic[Label_co]):
 
     @property
     def answers(self) -> NDArray[Any]:
-        """[nodes] what `predict` gives at each node: a class index or a number."""
+        """Return what `predict` gives at each node, [nodes], as class indices or numbers."""
         return self.label.answers(self)
 
     @cached_property
@@ -352,7 +362,7 @@ class TreeModel(Model, Generic[Label_co]):
 
     @property
     def evidence(self) -> list[str]:
-        """What each decision rests on, by 90 % of the precision: "private", "public", "both" or "none"."""
+        """Return the basis of each decision, by 90 % of the precision, as "private", "public", "both" or "none"."""
         share = self.private_share[self.decided_at]
         words = np.where(share >= MOSTLY, "private", np.where(share <= 1 - MOSTLY, "public", "both"))
         return [str(word) for word in np.where(np.isinf(self.node_sd), "none", words)]
@@ -381,7 +391,7 @@ class TreeModel(Model, Generic[Label_co]):
         return np.where(is_unplaced, np.int32(-1), cells)
 
     def nodes(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
-        """int32 [n] the node that speaks for each raw row: its leaf, or the root where it has no cell."""
+        """Return the node that speaks for each raw row, int32 [n], its leaf, or the root if it has no cell."""
         cells = self.cells(raw, columns)
         return np.where(cells < 0, np.int32(0), self.partition.leaves[cells])
 
@@ -399,7 +409,7 @@ class TreeModel(Model, Generic[Label_co]):
         return self.probability[self.nodes(self.raw_matrix(rows), columns)]
 
     def predict_columns(self, raw: Floats) -> list[tuple[str, NDArray[Any]]]:
-        """What a table of predictions says of raw rows: columns by name."""
+        """Return the columns of a table of predictions of raw rows, by name."""
         nodes = self.nodes(raw)
         return [(name, values[nodes]) for name, values in self.label.named_answers(self)]
 
@@ -416,57 +426,74 @@ class TreeModel(Model, Generic[Label_co]):
         return self.estimate - half, self.estimate + half
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
-        """The same of what is predicted: each [nodes, C], shares in [0, 1] around `probability`; or [nodes, 1], in the range."""
+        """Return predictions' intervals, [nodes, C] in [0, 1] around `probability`, or [nodes, 1] in the range."""
         return self.label.interval(self, level)
 
-    def truncate(self, *, depth: int, min_rows: int = 1) -> Self:
-        """The model with no cell below `depth`, nor one with fewer than `min_rows` public rows.
-
-        The nodes below the cut answer as the node they hang from: one report on a deep tree serves every shallower one, since the
-        totals of an inner node are the sums of its cells'. It is post-processing, and costs no privacy.
-
-        A node is not parted where either part would hold fewer. That is the tree that would have been grown so for max-edge,
-        which stops at the same places; for CART a tree grown under `min_rows` may take other splits.
-
-        Args:
-            depth: the deepest a node may speak for itself.
-            min_rows: without effect where there are no public rows.
-        """
-        rows = self.label.people(self.public_total)
-        speaker = speakers(self.partition, rows, depth=depth, min_rows=min_rows if rows[0] else 0)
-        moved = ("decision", "probability", "estimate", "estimate_sd", "decided_at")
-        return replace(self, **{name: getattr(self, name)[speaker] for name in moved})
-
     def describe(self, evidence: Evidence) -> Description:
-        """What it says of itself in numbers."""
+        """Describe the model in numbers."""
         return self.label.describe(self, evidence)
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
-        """The model as one SELECT (`sql.to_sql`)."""
-        from ldptree.models.export.sql import to_sql
+        """A SELECT over `table` that returns its columns and the model's answer to each row.
 
-        return to_sql(self, table, level)
+        Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
+        `upper_CLASS`, the ends of what is believed of its share in the cell with probability `level`. Of numbers: `prediction`,
+        and `mean_lower` and `mean_upper`, those of what is believed of the cell's mean: single labels lie outside more often. How
+        often such intervals hold is stated by `LPCTClassifier.margin_interval` and `LPDTRegressor.mean_interval`. A row without a
+        cell gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside = "drop" a number
+        outside the public range. NULL and NaN are missing. The table may have further columns of any name; one that is named like
+        an added column stands before it, under the same name.
+
+        Args:
+            table: the table's or view's name, one identifier.
+            level: of the intervals.
+
+        Raises:
+            ConfigError: `level` is not between 0 and 1.
+        """
+        from ldptree.models.export.sql import labels_of, literal, to_sql
+
+        nodes = np.append(self.partition.leaves, 0)
+        low, high = self.interval(level)
+        values: dict[str, Floats] = {"prediction": self.estimate, "mean_lower": low, "mean_upper": high}
+        answers = []
+        if self.classes:
+            labels = labels_of(self.classes)
+            answers = [("prediction", [labels[k] for k in self.decision[nodes]])]
+            values = {"probability": self.probability, "lower": low, "upper": high}
+        for k, ending in enumerate([f"_{name}" for name in self.classes] or [""]):
+            for name, each in values.items():
+                answers.append((f"{name}{ending}", [literal(v) for v in each[nodes, k].tolist()]))
+        return to_sql(
+            self.raw_tree,
+            answers,
+            columns=self.columns_needed,
+            drops_outside=self.outside == "drop",
+            about=f"Scores rows by the model {self.digest[:12]} of ldptree",
+            table=table,
+        )
 
     def to_dot(self, level: float = 0.9) -> str:
-        """The tree as Graphviz text (`dot.to_dot`)."""
-        from ldptree.models.export.dot import to_dot
+        """The tree as Graphviz text."""
+        from ldptree.models.export.drawing import to_dot
 
-        return to_dot(self, self._described_cells(level))
+        return to_dot(self.raw_tree, self._described_cells(level), f"The model {self.digest[:12]} of ldptree")
 
     def to_svg(self, level: float = 0.9) -> str:
-        """The tree as a picture (`svg.to_svg`)."""
-        from ldptree.models.export.svg import to_svg
+        """The tree as a picture."""
+        from ldptree.models.export.drawing import to_svg
 
-        return to_svg(self, self._described_cells(level), f"Ranges are {level:.0%} intervals.")
+        note = f"Ranges are {level:.0%} intervals."
+        return to_svg(self.raw_tree, self._described_cells(level), target=self.target, note=note)
 
     def _described_cells(self, level: float) -> list[str]:
-        """What each cell says."""
+        """Describe each cell."""
         labels = self.label.describe_answers(self, level)
         return [labels[node] for node in self.partition.leaves]
 
     @property
     def kind(self) -> str:
-        """What its text says it is."""
+        """Name of its kind in the text."""
         return self.label.KIND
 
     @classmethod
@@ -477,13 +504,13 @@ class TreeModel(Model, Generic[Label_co]):
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values; arrays under the label's names."""
-        found = {name: serialize.plain_value(getattr(self, name)) for name in _IN_COMMON}
+        content = {name: serialize.plain_value(getattr(self, name)) for name in _IN_COMMON}
         for name, (array, column) in self.label.COLUMNS.items():
             values = getattr(self, array)
             values = values if column is None else values[..., column]
             whole = name in self.label.WHOLE
-            found[name] = serialize.plain_value(values.astype(np.int64) if whole else values)
-        return found | self.label.to_text()
+            content[name] = serialize.plain_value(values.astype(np.int64) if whole else values)
+        return content | self.label.to_text()
 
     @classmethod
     def of_content(cls, data: Mapping[str, Any]) -> Self:
@@ -498,14 +525,14 @@ class TreeModel(Model, Generic[Label_co]):
         for name, (array, column) in label.COLUMNS.items():
             kind, shape = shapes[array]
             in_text = np.int64 if name in label.WHOLE else kind
-            found = serialize.numbers(data[name], in_text, cls.NAME, name)
+            numbers = serialize.numbers(data[name], in_text, cls.NAME, name)
             expected = shape if column is None else shape[:-1]
-            if found.shape != expected:
-                raise DataError(f"model: {name} has shape {found.shape}, expected {expected}")
+            if numbers.shape != expected:
+                raise DataError(f"model: {name} has shape {numbers.shape}, expected {expected}")
             if column is None:
-                arrays[array] = found
+                arrays[array] = numbers
                 continue
-            arrays.setdefault(array, np.empty(shape, dtype=kind))[..., column] = found
+            arrays.setdefault(array, np.empty(shape, dtype=kind))[..., column] = numbers
         return cls(label=label, **arrays, **values)  # type: ignore[arg-type]
 
 
@@ -515,17 +542,6 @@ AnyTree: TypeAlias = TreeModel[ClassLabel | NumberLabel]
 _LABELS: dict[str, type[ClassLabel] | type[NumberLabel]] = {
     label.KIND: label for label in (ClassLabel, NumberLabel)
 }
-
-
-def speakers(partition: Partition, rows: NDArray[Any], *, depth: int, min_rows: int) -> NDArray[np.int32]:
-    """The node that speaks for each node, itself or an ancestor, int32 [nodes]; rows [nodes] are public ones."""
-    speaker = np.arange(partition.n_nodes, dtype=np.int32)
-    for node in np.flatnonzero(partition.feature != LEAF):
-        children = [partition.left[node], partition.right[node]]
-        is_parted = partition.depth[node] < depth and rows[children].min() >= min_rows
-        if speaker[node] != node or not is_parted:
-            speaker[children] = speaker[node]
-    return speaker
 
 
 def _arrays(label: ClassLabel | NumberLabel, n_nodes: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
@@ -543,3 +559,245 @@ def _arrays(label: ClassLabel | NumberLabel, n_nodes: int) -> dict[str, tuple[An
         "private_share": (np.float64, (n_nodes,)),
         "decided_at": (np.int32, (n_nodes,)),
     }
+
+
+def _describe_classes(model: ClassTree, evidence: Evidence) -> Description:
+    """Shares of classes, of two classes that of the second one.
+
+    `evidence` has the totals that the model was fitted on, and the public rows of each cell.
+    """
+    assert evidence.public_counts is not None
+    tree, names = model.partition, evidence.names
+    classes = tuple(name_level(model.target, value, names) for value in model.classes)
+    outputs = [1] if model.n_classes == 2 else list(range(model.n_classes))
+    shares = share_below(tree, model.private_total[tree.leaves].sum(axis=1))
+    average = average_below(tree, shares[tree.leaves], model.probability[tree.leaves])
+    sd = np.where(np.isfinite(model.estimate_sd), model.estimate_sd, UNKNOWN_SD)
+    basis, alone = _find_basis(model), _class_reports(model, evidence.totals[0])
+    n_public = max(int(evidence.public_counts.sum()), 1)
+    is_leaf = tree.feature < 0
+    was_compared = model.lam == "learned"
+    cells = []
+    for cell, node in enumerate(tree.leaves.tolist()):
+        counts = evidence.public_counts[cell]
+        n = int(counts.sum())
+        cells.append(
+            Cell(
+                path=find_conditions(tree, model.raw_tree, node, names),
+                share=float(shares[node]),
+                public_share=n / n_public,
+                rests_on=basis[node],
+                private_weight=float(model.private_share[node]),
+                estimates=tuple(
+                    Estimate(value=float(model.probability[node, c]), sd=float(sd[node, m]))
+                    for m, c in enumerate(outputs)
+                ),
+                reports=alone[cell],
+                public=tuple(
+                    Estimate(value=float(counts[c]) / n, sd=0.5 / float(np.sqrt(n))) if n else None
+                    for c in outputs
+                ),
+                differences=_pairs(model.discrepancy[node], model.discrepancy_sd[node])
+                if was_compared
+                else (),
+                decision=classes[int(model.decision[node])],
+            )
+        )
+    return Description(
+        figure="share",
+        outputs=tuple(classes[c] for c in outputs),
+        tree=build_tree(
+            tree,
+            model.raw_tree,
+            names,
+            shares,
+            [
+                [
+                    Estimate(value=float(average[node, c]), sd=float(sd[node, m]) if is_leaf[node] else None)
+                    for m, c in enumerate(outputs)
+                ]
+                for node in range(tree.n_nodes)
+            ],
+            [
+                classes[int(model.decision[node] if is_leaf[node] else average[node].argmax())]
+                for node in range(tree.n_nodes)
+            ],
+        ),
+        cells=tuple(cells),
+        statements=_strengths(model, model.probability[tree.leaves][:, outputs], shares[tree.leaves]),
+        differences=_pairs(model.mean_discrepancy, model.mean_discrepancy_sd) if was_compared else (),
+        is_found=bool((model.discrepancy_sd > 0).any()) if was_compared else None,
+    )
+
+
+def _strengths(model: AnyTree, values: Floats, weights: Floats) -> tuple[Statement, ...]:
+    """Return each column's share in the answers, over private people, of values [cells, M] by their variance."""
+    if not weights.sum() > 0:
+        return ()
+    strengths = dict.fromkeys(model.raw_tree.columns_used, 0.0)
+    mean = np.average(values, axis=0, weights=weights)
+    spread = np.average((values - mean) ** 2, axis=0, weights=weights)
+    if not spread.sum() > 0:
+        return ()
+    for column, part in zip(values.T, spread / spread.sum(), strict=True):
+        for name, strength in tree_importance(model.raw_tree, column, weights).items():
+            strengths[name] = strengths.get(name, 0.0) + float(part) * strength
+    return describe_strengths(strengths)
+
+
+def _describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
+    """A number and its curves; `evidence` has the totals that the model was fitted on, and the partition they are of."""
+    assert evidence.asked is not None
+    tree, names, leaves = model.partition, evidence.names, model.partition.leaves
+    low, high = model.label.range
+    shares = share_below(tree, model.private_total[:, 0][leaves])
+    average = average_below(tree, shares[leaves], model.estimate[leaves])[:, 0]
+    sd = np.minimum(model.estimate_sd[:, 0], (high - low) / 2)
+    reports, basis = _number_reports(model, evidence.asked, evidence.totals[0]), _find_basis(model)
+    was_compared = model.lam == "learned" and model.n_public > 0
+    is_leaf = tree.feature < 0
+    cells = []
+    for cell, node in enumerate(leaves.tolist()):
+        n, noise = int(model.public_total[:, 0][node]), float(model.noise_sd[:, 0][node])
+        # noise wider than the range: the reports of the cell alone say nothing at all
+        is_heard = noise < high - low
+        cells.append(
+            Cell(
+                path=find_conditions(tree, model.raw_tree, node, names),
+                share=float(shares[node]),
+                public_share=n / max(model.n_public, 1),
+                rests_on=basis[node],
+                private_weight=float(model.private_share[node]),
+                estimates=(Estimate(value=float(model.estimate[:, 0][node]), sd=float(sd[node])),),
+                reports=(Estimate(value=float(reports[cell]), sd=noise) if is_heard else None,),
+                public=(
+                    Estimate(
+                        value=float(model.public_total[:, 1][node]) / n, sd=model.label.sd / float(np.sqrt(n))
+                    )
+                    if n
+                    else None,
+                ),
+                differences=_pairs(model.discrepancy[node], model.discrepancy_sd[node])
+                if was_compared
+                else (),
+            )
+        )
+    estimates = [
+        [Estimate(value=float(average[node]), sd=float(sd[node]) if is_leaf[node] else None)]
+        for node in range(tree.n_nodes)
+    ]
+    mean = Estimate(value=float(model.mean_discrepancy[0]), sd=float(model.mean_discrepancy_sd[0]))
+    return Description(
+        figure="number",
+        outputs=(model.target,),
+        tree=build_tree(tree, model.raw_tree, names, shares, estimates),
+        cells=tuple(cells),
+        statements=_strengths(model, model.estimate[leaves][:, :1], shares[leaves]),
+        curves=_curves(model, shares, sd, evidence),
+        differences=(mean,) if was_compared else (),
+        is_found=bool((model.discrepancy_sd > 0).any()) if was_compared else None,
+        spread=float(model.label.sd),
+        moves=tuple(
+            (np.array(label_levels(low, high, evidence.totals[0].n_classes)) - _centre_of(model)).tolist()
+        ),
+    )
+
+
+def _find_basis(model: AnyTree) -> list[Basis]:
+    """Find the basis of each node's answer, which is "neighbours" if another node decided it."""
+    bases: list[Basis] = []
+    for node, rest in enumerate(model.evidence):
+        is_own = model.decided_at[node] == node and rest != "none"
+        bases.append(rest if is_own else "neighbours")  # type: ignore[arg-type]
+    return bases
+
+
+def _pairs(values: Floats, sds: Floats) -> tuple[Estimate, ...]:
+    return tuple(Estimate(value=float(v), sd=float(s)) for v, s in zip(values, sds, strict=True))
+
+
+def _class_reports(model: ClassTree, totals: Totals) -> list[tuple[Estimate | None, ...]]:
+    """Shares of each cell by its reports alone, and their noise; None where the noise is wider than a share's range."""
+    leaves, c = model.partition.leaves, model.n_classes
+    of_class = 1 if c == 2 else 0
+    # the holders that the model gave a cell: the noise of one class's margin in holders, over the same noise as a share
+    weights = np.eye(c)[of_class] - 1.0 / c
+    masses = np.sqrt(totals.cell_variance(weights)) / model.noise_sd[leaves, 0]
+    shares = model.private_total[leaves] / masses[:, None]
+    margins = shares - shares.sum(axis=1, keepdims=True) / c + 1.0 / c
+    shown = margins[:, 1:] if c == 2 else margins
+    noise = model.noise_sd[leaves]
+    return [
+        tuple(
+            Estimate(value=float(v), sd=float(s)) if s < 1.0 else None
+            for v, s in zip(shown[cell], noise[cell], strict=True)
+        )
+        for cell in range(leaves.size)
+    ]
+
+
+def _number_reports(model: NumberTree, asked: Partition, totals: Totals) -> Floats:
+    """Mean label of each cell by its reports alone, [cells], with the holders that the model gave the cell.
+
+    A part of a cell that was asked about has the cell's, moved as the model moves it there.
+    """
+    leaves, centre = asked.leaves, _centre_of(model)
+    about = np.array(label_levels(*model.label.range, totals.n_classes)) - centre
+    noise, of_mean = np.sqrt(totals.cell_variance(about)), model.noise_sd[:, 0][leaves]
+    held = np.maximum(totals.cell_counts, 1.0)  # without noise they are known
+    masses = np.divide(noise, of_mean, out=held, where=of_mean > 0)
+    alone = centre + (totals.counts @ about) / masses
+    parts = model.partition.leaves
+    above = model.partition.nodes_above(asked.n_nodes)[parts]
+    return np.asarray(
+        alone[asked.cell_of_node[above]] + (model.estimate[:, 0][parts] - model.estimate[:, 0][above])
+    )
+
+
+def _centre_of(model: NumberTree) -> float:
+    """The mean of the public labels; the middle of the range where there are none."""
+    if model.n_public == 0:
+        return sum(model.label.range) / 2
+    return float(model.public_total[:, 1][0]) / float(model.public_total[:, 0][0])
+
+
+def _curves(model: NumberTree, shares: Floats, sd: Floats, evidence: Evidence) -> tuple[CurveLine, ...]:
+    """Return the answer along the columns that it varies most along, over private people.
+
+    Other columns are taken as the public rows have them, or without any as the private people of the reports.
+    """
+    leaves = model.partition.leaves
+    strengths = tree_importance(model.raw_tree, model.estimate[:, 0][leaves], shares[leaves])
+    weights = model.public_total[:, 0][leaves] if model.n_public else shares[leaves]
+    arrays = {"value": model.estimate[:, 0][leaves], "sd": sd[leaves]}
+    if model.n_public:
+        arrays["public"] = _public_means(model)[leaves]
+    curves = []
+    for column in list(strengths)[:CURVES]:
+        pieces, along = tree_dependence(model.raw_tree, column, weights, arrays)
+        points = tuple(
+            CurvePoint(
+                name=name_piece(column, piece, evidence.names),
+                low=piece.low,
+                high=piece.high,
+                **{name: float(array[i]) for name, array in along.items()},
+            )
+            for i, piece in enumerate(pieces)
+        )
+        curves.append(CurveLine(column=column, strength=min(strengths[column], 1.0), points=points))
+    return tuple(curves)
+
+
+def _public_means(model: NumberTree) -> Floats:
+    """Mean public label of each node, [nodes]; where no public row is, that of the nearest node above."""
+    tree = model.partition
+    means: Floats = np.divide(
+        model.public_total[:, 1],
+        model.public_total[:, 0],
+        out=np.full(tree.n_nodes, np.nan),
+        where=model.public_total[:, 0] > 0,
+    )
+    for node in range(1, tree.n_nodes):  # parents come first
+        if np.isnan(means[node]):
+            means[node] = means[tree.parent[node]]
+    return means

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 Fitted = TypeVar("Fitted")
 
 ORDINARY = (2.0**-10, 2.0**60)
-"""Ranges of labels that are left as they are: in another unit equal labels may round to unequal ones, or unequal to equal."""
+"""Ranges of labels that are left as they are, as equal labels may round to unequal ones in another unit."""
 
 FAR = 2.0**10
 """In ranges of labels, how far from 0 their middle is where they are counted from it."""
 
 
 def unit_of(y: NDArray[Any]) -> float:
-    """The power of two that labels [n] are to be divided by: 1, but where their range is not an ordinary one."""
+    """Return the power of two that labels [n] are to be divided by, which is 1 for an ordinary range."""
     spread = _spread(y)
     return 1.0 if ORDINARY[0] <= spread < ORDINARY[1] else _above(spread)
 
 
 def centre_of(y: NDArray[Any]) -> float:
-    """What labels [n] are to be counted from: 0, but the middle of their range where that is `FAR` from 0.
+    """Return the origin of labels [n], which is 0, or the middle of their range if that is `FAR` from 0.
 
     So far away every label is between half the centre and twice the centre, and their difference is exact (Sterbenz 1974).
     """
@@ -67,7 +67,7 @@ def fit_in_unit(model: Fitted, X: NDArray[Any], y: NDArray[Any], unit: float | N
 
 
 def _put_back(fitted: Any, unit: float, centre: float) -> None:
-    """Values times the unit and moved by the centre, variances times its square, in place: as if there were neither."""
+    """Undo unit and centre in place, in values by both and in variances by the unit's square."""
     if hasattr(fitted, "_predictors"):
         fitted._baseline_prediction *= unit
         fitted._baseline_prediction += centre

@@ -1,4 +1,4 @@
-"""Trees where rows hide features: a split on a feature is scored by those who do not protect it (HistOfTree Algorithm 1).
+"""Trees for rows that hide features. A split is scored by those who show its feature (HistOfTree Algorithm 1).
 
 The labels are noisy reports, so that growing looks at nothing private. A row that protects the feature of a split takes no
 further part below it. Where nobody protects anything, "max-edge" is `max_edge` and "cart" is `cart`.
@@ -36,7 +36,7 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """What is shown, and the noisy labels."""
+    """The shown values, and the noisy labels."""
 
     X: NDArray[np.float32]
     protects: Mask
@@ -158,7 +158,7 @@ def _best_middle(
     criterion: str,
     min_samples_leaf: int,
 ) -> int | None:
-    """Which edge to cut; None where every cut leaves a side with too few rows."""
+    """Return the edge to cut; None where every cut leaves a side with too few rows."""
     shown = ~rows.protects[np.ix_(who, features)]
     is_left = shown & (rows.X[np.ix_(who, features)] < middles)
     # centred, so that differences of sums of squares keep their digits

@@ -100,7 +100,7 @@ def grow_max_edge(
 
 
 def _targets(y: NDArray[np.generic], criterion: str, n_classes: int) -> NDArray[np.float64]:
-    """What a score sums: the one-hot class, or (1, y, y^2), float64 [n, c]."""
+    """Return the columns that a score sums, float64 [n, c], as the one-hot class or (1, y, y^2)."""
     if criterion in ("gini", "entropy"):
         return np.eye(n_classes)[y.astype(np.int64)]
     if criterion == "random":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
+from ldptree.limits import MAX_BINS
 from ldptree.partition.tree import LEAF, Partition
 
 if TYPE_CHECKING:
@@ -23,17 +24,14 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 MAX_CELLS = 2**22
-"""(t + 1)^s 2^p at most: sums over potential cells are first made on a grid with one place more a feature, for "any bin"."""
+"""Limit of (t + 1)^s 2^p, as sums over potential cells start on a grid with one more place per feature ("any bin")."""
 BYTES_A_CELL = 64
 ANY = -1
-
-MAX_BINS = 254
-"""A bin, or the absence of one, is one byte in a report."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """t bins of equal length on each of s features: t^s cells (HistOfTree section 3.2); no row is needed to make one.
+    """t bins of equal length on each of s features, in t^s cells (HistOfTree section 3.2), made without rows.
 
     A cell's number has the bin of the first feature as its highest digit.
 
@@ -61,7 +59,7 @@ class Histogram:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """What a bin of each feature adds to the cell's number, int64 [s]."""
+        """Step in the cell's number for a bin of each feature, int64 [s]."""
         s = len(self.features)
         return self.bins ** np.arange(s - 1, -1, -1, dtype=np.int64)
 
@@ -78,7 +76,7 @@ class Histogram:
 
 
 def check_size(bins: int, n_binned: int, depth: int) -> None:
-    """Whether t^s x 2^p cells can be kept.
+    """Check that t^s x 2^p cells can be kept.
 
     Raises:
         ConfigError: they cannot; says how large they are and what the largest is that fits.
@@ -146,7 +144,7 @@ class Product:
         return Candidates(self.histogram.bins, digits, self._leaves(values, protects))
 
     def _leaves(self, values: Floats, protects: Mask) -> Mask:
-        """bool [m, leaves]: the leaves that some row with what is shown would reach."""
+        """Return the leaves that some row with what is shown would reach, bool [m, leaves]."""
         tree = self.tree
         values = np.asarray(values, dtype=np.float32)
         reached = np.zeros((tree.n_nodes, len(values)), dtype=np.bool_)
@@ -187,12 +185,12 @@ class Candidates:
         return sizes
 
     def contain(self, cells: NDArray[np.int64]) -> Mask:
-        """bool [m]: whether each holder's V_i has this cell."""
+        """Return whether each holder's V_i has this cell, bool [m]."""
         bins, leaves = np.divmod(cells, self.leaves.shape[1])
         shown = self.digits != ANY
         is_bin = (~shown | (self.digits == self._digits_of(bins))).all(axis=1)
-        found: Mask = is_bin & self.leaves[np.arange(len(cells)), leaves]
-        return found
+        contained: Mask = is_bin & self.leaves[np.arange(len(cells)), leaves]
+        return contained
 
     def ranks(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """The place of a cell in its holder's V_i, int64 [m] in 0 .. |V_i| - 1; the cell must be in it."""
@@ -204,7 +202,7 @@ class Candidates:
         return ranks
 
     def cells(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cell at a place of its holder's V_i, int64 [m]: undoes `ranks`."""
+        """Return the cell at a place of its holder's V_i, int64 [m], which undoes `ranks`."""
         before = np.cumsum(self.leaves, axis=1, dtype=np.int64)
         among_bins, among_leaves = np.divmod(ranks, before[:, -1])
         leaves = np.argmax(before > among_leaves[:, None], axis=1)
@@ -217,7 +215,7 @@ class Candidates:
         return cells
 
     def matrix(self) -> Mask:
-        """bool [m, t^s L]: V_i written out, for few holders at a time."""
+        """Return V_i written out, bool [m, t^s L], for few holders at a time."""
         m, s = self.digits.shape
         bins = np.ones((m, 1), dtype=np.bool_)
         for j in range(s):
@@ -254,7 +252,7 @@ class Candidates:
 
     @cached_property
     def _free_places(self) -> NDArray[np.int64]:
-        """What a bin adds to the rank, int64 [m, s]; 0 where the bin is shown."""
+        """Return the step in the rank for each bin, int64 [m, s]; 0 where the bin is shown."""
         free = self.digits == ANY
         behind = np.cumsum(free[:, ::-1], axis=1)[:, ::-1] - free
         places: NDArray[np.int64] = np.where(free, self.bins**behind, 0)

@@ -1,5 +1,5 @@
-"""The random max-edge partition (Cai, Ma, Dong, Yang 2023; LPCT-R of LPCT section 6.1): among the longest edges of a cell one
-is drawn at random and cut in the middle. No row is looked at; the coins are public.
+"""The random max-edge partition (Cai, Ma, Dong, Yang 2023; LPCT-R of LPCT section 6.1), which draws one of the longest
+edges of a cell at random and cuts it in the middle. No row is looked at, and the coins are public.
 """
 
 from __future__ import annotations

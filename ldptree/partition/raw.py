@@ -1,4 +1,4 @@
-"""A partition put into the units of the raw data: cells of raw rows, with no scaled copy of them ever made.
+"""A partition in the units of the raw data. It finds cells of raw rows without a scaled copy of them.
 
 A numeric test becomes a comparison with the largest raw value that scaling leaves at or below the threshold;
 a one-hot test becomes a question for one level. Cells are the same, row for row, as on encoded rows.
@@ -88,11 +88,11 @@ class RawTree:
         raw = np.asarray(raw, dtype=np.float64)
         if raw.ndim != 2 or raw.shape[1] != len(names):
             raise DataError(f"raw rows have shape {raw.shape}, expected [n, {len(names)}]")
-        found = {name: j for j, name in enumerate(names)}
-        absent = [name for name in self.columns_used if name not in found]
+        places = {name: j for j, name in enumerate(names)}
+        absent = [name for name in self.columns_used if name not in places]
         if absent:
             raise DataError(f"raw rows lack the columns {', '.join(absent)}, which the partition tests")
-        place = np.array([found.get(name, -1) for name in self.encoding.columns])
+        place = np.array([places.get(name, -1) for name in self.encoding.columns])
         if not (raw.flags.c_contiguous or raw.flags.f_contiguous):
             raw = np.ascontiguousarray(raw)
         cells = np.empty(raw.shape[0], dtype=np.int32)
@@ -104,7 +104,7 @@ class RawTree:
         return cells
 
     def describe(self, node: int) -> str:
-        """The test at an inner node in words, as it holds for rows that go left: "trip_miles <= 3.2".
+        """Describe the test at an inner node for rows that go left, such as "trip_miles <= 3.2".
 
         Raises:
             DataError: the node is a leaf.
@@ -114,7 +114,7 @@ class RawTree:
         return self._words(node, is_left=True)
 
     def where(self, node: int) -> str:
-        """Who lives in the node, in words: the tests from the root on; "everyone" for the root."""
+        """Describe a node in words by the tests from the root on; "everyone" for the root."""
         tests: list[str] = []
         while (above := int(self.partition.parent[node])) != LEAF:
             tests.append(self._words(above, is_left=int(self.partition.left[above]) == node))
@@ -148,7 +148,7 @@ def _test(feature: Feature, place: int, t: float) -> tuple[int, float]:
 
 
 def _missing(feature: Feature, place: int, t: float) -> int:
-    """Where a missing value goes: what its encoded value compares to."""
+    """Return the side of a missing value, which is that of its encoded value."""
     if isinstance(feature, NumericFeature):
         if feature.fill is None:
             return STOP

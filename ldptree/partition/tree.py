@@ -1,4 +1,4 @@
-"""The partition of [0, 1]^d as arrays: what a tree is, not how it is grown.
+"""The partition of [0, 1]^d as arrays. Says what a tree is, not how it is grown.
 
 Growing lives beside this file (max_edge, cart); a partition put into the units of the raw data is in raw.
 """
@@ -108,7 +108,7 @@ class Partition:
 
     @cached_property
     def leaves(self) -> NDArray[np.int32]:
-        """Node ids of the leaves, ascending, int32 [cells]: cell j is leaf leaves[j]."""
+        """Return node ids of the leaves, ascending, int32 [cells]. Cell j is leaf leaves[j]."""
         return _read_only(np.flatnonzero(self.feature == LEAF).astype(np.int32))
 
     @cached_property
@@ -179,11 +179,11 @@ class Partition:
         return all_cells[order], all_nodes[order]
 
     def nodes_above(self, n_top: int) -> NDArray[np.int32]:
-        """int32 [nodes]: a node's own number among the first `n_top`, which make a tree; below, that of its cell there."""
-        found = np.arange(self.n_nodes, dtype=np.int32)
+        """Return int32 [nodes], a node's number among the first `n_top`, a tree, or that of its cell there."""
+        above = np.arange(self.n_nodes, dtype=np.int32)
         for node in range(n_top, self.n_nodes):  # parents come first
-            found[node] = found[self.parent[node]]
-        return found
+            above[node] = above[self.parent[node]]
+        return above
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, from which `from_json` makes a partition with the same digest."""

@@ -1,4 +1,4 @@
-"""Forecasts solved backwards: how many people, or which epsilon, a wanted figure or a wanted sharpness takes."""
+"""Solve forecasts backwards for the people, or the epsilon, that a wanted figure or sharpness takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_IN_ROUNDS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What is needed beside something that is given.
+    """The people or the epsilon that a wanted result needs, beside the one that is given.
 
     Attributes:
         given: an epsilon, or a number of people.
@@ -37,14 +37,14 @@ class Need:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that people with the planted difference are to reach: an accuracy, or a mean squared error."""
+    """A figure that people with the planted difference are to reach, an accuracy or a mean squared error."""
 
     forecaster: Forecaster
     wanted: float
 
-    def of_forecast(self, one: Forecast) -> float:
-        """How far beyond what is wanted a forecast is."""
-        return self._beyond(one.kinds["planted"].mean)
+    def of_forecast(self, forecast: Forecast) -> float:
+        """Return how far beyond the wanted result a forecast is."""
+        return self._beyond(forecast.kinds["planted"].mean)
 
     def of(self, holders: int, epsilon: float) -> float:
         """The same of any collection, with the chance of its simulation."""
@@ -61,32 +61,40 @@ class Sharpness:
     forecaster: Forecaster
     wanted: float
 
-    def of_forecast(self, one: Forecast) -> float:
+    def of_forecast(self, forecast: Forecast) -> float:
         """As of a `Figure`, by logarithms."""
-        return self._beyond(one.smallest)
+        return self._beyond(forecast.smallest)
 
     def of(self, holders: int, epsilon: float) -> float:
         """As of a `Figure`."""
         return self._beyond(self.forecaster.find_smallest(holders, epsilon))
 
-    def _beyond(self, found: Findable | None) -> float:
-        return -math.inf if found is None else math.log(self.wanted / found.error)
+    def _beyond(self, findable: Findable | None) -> float:
+        return -math.inf if findable is None else math.log(self.wanted / findable.error)
 
 
 Goal = Figure | Sharpness
 
 
 def solve_holders(goal: Goal, forecasts: Sequence[Forecast], epsilon: float) -> Need:
-    """How many people it takes. `forecasts`: what the plan says of its own sizes, which the answer agrees with."""
+    """Find how many people a wanted result needs. The answer agrees with `forecasts`, the plan's own figures at its
+    sizes.
+    """
     in_rounds = goal.forecaster.in_rounds
     ladder = [n for n in HOLDERS if not in_rounds or n <= MOST_IN_ROUNDS]
-    known = {float(one.holders): goal.of_forecast(one) for one in forecasts if one.epsilon == epsilon}
+    known = {
+        float(forecast.holders): goal.of_forecast(forecast)
+        for forecast in forecasts
+        if forecast.epsilon == epsilon
+    }
     return _solve(lambda n: goal.of(int(n), epsilon), ladder, known, epsilon)
 
 
 def solve_epsilon(goal: Goal, forecasts: Sequence[Forecast], holders: int) -> Need:
-    """Which epsilon it takes, of so many people."""
-    known = {one.epsilon: goal.of_forecast(one) for one in forecasts if one.holders == holders}
+    """Find the epsilon that a wanted result needs, with so many people."""
+    known = {
+        forecast.epsilon: goal.of_forecast(forecast) for forecast in forecasts if forecast.holders == holders
+    }
     return _solve(lambda epsilon: goal.of(holders, epsilon), EPSILONS, known, holders)
 
 
@@ -99,8 +107,8 @@ def _solve(
     `known`: what amounts of the plan reach, made monotone with all of its grid. Rungs of the ladder are tried where these leave
     the answer open, and made monotone too.
     """
-    high = min((at for at, found in known.items() if found >= 0), default=math.inf)
-    low = max((at for at, found in known.items() if found < 0 and at < high), default=0.0)
+    high = min((at for at, beyond in known.items() if beyond >= 0), default=math.inf)
+    low = max((at for at, beyond in known.items() if beyond < 0 and at < high), default=0.0)
     rungs = [at for at in ladder if low < at < high]
     tried = rise(np.array([[reach(at) for at in rungs]]))[0] if rungs else np.empty(0)
     tried = np.clip(tried, known.get(low, -math.inf), known.get(high, math.inf))
@@ -109,7 +117,7 @@ def _solve(
         *zip(rungs, tried.tolist(), strict=True),
         *([(high, known[high])] if high in known else []),
     ]
-    place = next((number for number, (_, found) in enumerate(points) if found >= 0), None)
+    place = next((number for number, (_, beyond) in enumerate(points) if beyond >= 0), None)
     if place is None:
         return Need(given=given, needed=None, most=points[-1][0])
     at, above = points[place]
@@ -117,8 +125,8 @@ def _solve(
         return Need(given=given, needed=at, most=points[-1][0])
     before, below = points[place - 1]
     part = -below / (above - below)
-    found = math.log(before) + part * (math.log(at) - math.log(before))
-    return Need(given=given, needed=min(_round_up(math.exp(found)), high), most=points[-1][0])
+    crossing = math.log(before) + part * (math.log(at) - math.log(before))
+    return Need(given=given, needed=min(_round_up(math.exp(crossing)), high), most=points[-1][0])
 
 
 def _round_up(value: float) -> float:

@@ -38,7 +38,7 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Findable:
-    """What reports would find, in the unit of what is asked about.
+    """The smallest error that reports would find, in the unit of what is asked about.
 
     Attributes:
         error: the smallest error of the public model, whoever and wherever those are whom it is wrong on.
@@ -49,28 +49,30 @@ class Findable:
     difference: float | None
 
 
-def fall_together(found: Sequence[Findable | None], shape: tuple[int, int]) -> list[Findable | None]:
-    """What is found at increasing epsilons [n] with increasing numbers of people [m], shape (n, m): what a smaller collection
-    finds a larger one finds too, which may look at fewer cells.
+def fall_together(smallest: Sequence[Findable | None], shape: tuple[int, int]) -> list[Findable | None]:
+    """Make the smallest findable errors at increasing epsilons [n] with increasing numbers of people [m], shape (n, m),
+    monotone: a larger collection finds whatever a smaller one finds, as it may look at fewer cells.
     """
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
-        return list(found)
-    errors = fall(np.reshape([one.error for one in known], shape)).ravel()
+    known = [findable for findable in smallest if findable is not None]
+    if len(known) < len(smallest):
+        return list(smallest)
+    errors = fall(np.reshape([findable.error for findable in known], shape)).ravel()
     differences = fall(
-        np.reshape([np.inf if one.difference is None else one.difference for one in known], shape)
+        np.reshape(
+            [np.inf if findable.difference is None else findable.difference for findable in known], shape
+        )
     )
     return [
-        Findable(float(error), None if one.difference is None else float(difference))
-        for one, error, difference in zip(known, errors, differences.ravel(), strict=True)
+        Findable(float(error), None if findable.difference is None else float(difference))
+        for findable, error, difference in zip(known, errors, differences.ravel(), strict=True)
     ]
 
 
 def find_smallest(
     protocol: Protocol, totals: Totals, shares: Floats, share: float, doubt: Floats | None
 ) -> Findable:
-    """The smallest error and the smallest difference that are found; `doubt`: float64 [L], what public rows leave open, a
-    variance. The other arguments as of `smallest_error`.
+    """Find the smallest error and the smallest difference that reports would show. `doubt`, float64 [L], is the
+    variance that public rows leave open. The other arguments are as of `smallest_error`.
     """
     return Findable(
         error=smallest_error(protocol, totals, shares, share),
@@ -103,19 +105,20 @@ def smallest_errors(
     """
     held = np.maximum(totals.cell_counts, 0.0)
     shares = held / held.sum() if held.sum() > 0 else np.full(len(held), 1.0 / len(held))
-    found = {}
+    errors = {}
     for epsilon in epsilons:
         try:
             mechanism = totals.mechanism.at_epsilon(epsilon)
         except ConfigError:
             continue
-        found[epsilon] = smallest_error(protocol, replace(totals, mechanism=mechanism), shares, share)
-    return found
+        errors[epsilon] = smallest_error(protocol, replace(totals, mechanism=mechanism), shares, share)
+    return errors
 
 
 def mean_variance(protocol: Protocol, totals: Totals, shares: Floats) -> Floats:
-    """Variance of the mean that reports give for each cell, float64 [L]: of a number or of an error in its unit, or of the share
-    of a class. Arguments as of `smallest_error`; a cell with hardly anybody counts as one with a quarter of an even share.
+    """Return the variance of the mean that reports give for each cell, float64 [L], of a number or an error in its
+    unit, or of the share of a class. Arguments as of `smallest_error`. A cell with hardly anybody counts as one with a
+    quarter of an even share.
     """
     mass = totals.n_inside * np.maximum(shares, 0.25 / protocol.n_cells)
     weights = class_weights(protocol)
@@ -124,15 +127,15 @@ def mean_variance(protocol: Protocol, totals: Totals, shares: Floats) -> Floats:
 
 
 def class_weights(protocol: Protocol) -> Floats:
-    """What totals are multiplied by for the sum that a cell's mean is made of, float64 [C]: numbers about the middle of their
-    range, or 1/2 for class 1, which is the positive one of two, and -1/2 for the others.
+    """Return the weights of totals in the sum for a cell's mean, float64 [C]. They are numbers about the middle of
+    their range, or 1/2 for class 1, which is the positive one of two, and -1/2 for the others.
     """
     if protocol.numeric:
         weights = np.array(protocol.classes, dtype=np.float64)
         return np.asarray(weights - weights.mean())
-    found = np.full(protocol.n_classes, -0.5)
-    found[1] = 0.5
-    return found
+    halves = np.full(protocol.n_classes, -0.5)
+    halves[1] = 0.5
+    return halves
 
 
 def noncentrality(n_cells: int) -> float:
@@ -145,7 +148,7 @@ def noncentrality(n_cells: int) -> float:
 
 
 def _mean_square(totals: Totals, weights: Floats) -> float:
-    """Mean square of the reported number about its mean: what people differ by."""
+    """Return the mean square of the reported number about its mean, which measures how people differ."""
     shares = np.maximum(totals.counts.sum(axis=0), 0.0)
     shares = shares / max(shares.sum(), 1e-300)
     mean = float(shares @ weights)

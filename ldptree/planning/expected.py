@@ -1,4 +1,4 @@
-"""What simulations lead to expect: a figure with the interval that one more lies in, and what so many people would bring."""
+"""Expected figures from simulations, each with the interval that one more would lie in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What so many people would bring at one epsilon. Figures are accuracies, or mean squared errors.
+    """The forecast for so many people at one epsilon. Figures are accuracies, or mean squared errors.
 
     Attributes:
         holders, epsilon: how many people answer, and what each spends.
@@ -66,16 +66,18 @@ class Forecast:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the gain would count, if it were sure."""
+        """Return whether the gain would count, if it were sure."""
         return self.gain["planted"].mean >= self.least
 
 
 def lowest_mean(figures: Sequence[float], splits: Sequence[int]) -> float:
-    """What the mean of figures [n] is above with probability `SURE`, by Student's t of the means of their splits [n]: a split has
-    one public model, so that its figures are not independent. Of two splits or more.
+    """Return the value that the mean of figures [n] exceeds with probability `SURE`, by Student's t of the means of their splits
+    [n]: a split has one public model, so that its figures are not independent. Of two splits or more.
     """
     from scipy.stats import t
 
-    means = [np.mean([f for f, at in zip(figures, splits, strict=True) if at == one]) for one in set(splits)]
+    means = [
+        np.mean([f for f, at in zip(figures, splits, strict=True) if at == split]) for split in set(splits)
+    ]
     error = np.std(means, ddof=1) / np.sqrt(len(means))
     return float(np.mean(means) - t.ppf(SURE, len(means) - 1) * error)

@@ -1,5 +1,5 @@
-"""What a collection would bring, for each number of people and each epsilon: expected figures with intervals, over splits of
-the public rows, ways in which private people may differ, who happens to be asked, and noise.
+"""Forecast a collection for each number of people and each epsilon. Gives expected figures with intervals over splits
+of the public rows, ways in which private people may differ, who happens to be asked, and noise.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ N_SPLITS = 6
 DRAWS = 3
 """Of people and noise, for each split and each way to differ."""
 N_REGIONS = 16
-"""Groups of people who lie apart, each drawn once: each has a public model of its own."""
+"""Groups of people who lie apart, each drawn once and with a public model of its own."""
 DRAWS_IN_ROUNDS = 1
 """The same where everybody is simulated one by one."""
 LEAST_GAIN, LEAST_PART = 0.005, 0.01
-"""By how much reports must help, to be worth it: of accuracy, or of the squared error of public rows alone."""
+"""Least gain for which reports are worth it, in accuracy, or as a part of the squared error of public rows alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +173,16 @@ class Forecaster:
 
     @property
     def likely(self) -> Kind | None:
-        """What private people are to public ones: coins leave them alike, a rule makes another group of them. None: not known."""
+        """Return the likely relation of private people to public ones. Coins leave them alike, and a rule makes another
+        group of them. None if not known.
+        """
         if self.by_coins:
             return "alike"
         return APART if APART in self.kinds else None
 
     @property
     def largest_error(self) -> float:
-        """What a public model can be wrong by at most: of a class the change of its share, of a number in the label's unit."""
+        """Return a public model's largest error, as a change of a class's share or in a number's unit."""
         if self.rows.is_number:
             return float(self.rows.label[1] - self.rows.label[0])
         shares = np.bincount(self.rows.labels, minlength=len(self.rows.label)) / self.rows.n
@@ -190,7 +192,7 @@ class Forecaster:
     def public(self) -> dict[str, Expected]:
         """The figures of public rows alone."""
         return {
-            str(kind): Expected.of([one.public for one in self._draws if one.kind == kind])
+            str(kind): Expected.of([draw.public for draw in self._draws if draw.kind == kind])
             for kind in self.kinds
         }
 
@@ -200,7 +202,7 @@ class Forecaster:
         epsilons: Sequence[float],
         advance: Callable[[float], None] = lambda _: None,
     ) -> tuple[Forecast, ...]:
-        """Of every size at every epsilon, both increasing: all sizes of the first epsilon, then of the next.
+        """Forecast every size at every epsilon, both increasing, with all sizes of the first epsilon, then of the next.
 
         Gains with the planted difference, what they surely are above, and the smallest error found are made monotone
         (`monotone`), and with them the verdict.
@@ -211,18 +213,18 @@ class Forecaster:
             advance: told which share of them is simulated.
         """
         cells = [(n, epsilon) for epsilon in epsilons for n in sizes]
-        changes, found = [], []
+        changes, findables = [], []
         for n, epsilon in cells:
             changes.append(self._simulate(self._draws, n, epsilon))
-            found.append(self.find_smallest(n, epsilon))
+            findables.append(self.find_smallest(n, epsilon))
             advance(len(changes) / len(cells))
         gains = self.sign * np.array(changes)
         shape = len(epsilons), len(sizes)
-        planted = [self._of("planted", one) for one in gains]
-        splits = self._of("planted", [one.number for one in self._draws])
+        planted = [self._of("planted", values) for values in gains]
+        splits = self._of("planted", [draw.number for draw in self._draws])
         means = rise(np.mean(planted, axis=1).reshape(shape)).ravel()
-        lowest = rise(np.reshape([lowest_mean(one, splits) for one in planted], shape)).ravel()
-        smallest = fall_together(found, shape)
+        lowest = rise(np.reshape([lowest_mean(values, splits) for values in planted], shape)).ravel()
+        smallest = fall_together(findables, shape)
         return tuple(
             self._describe(cells[at], changes[at], float(means[at]), float(lowest[at]), smallest[at])
             for at in range(len(cells))
@@ -236,12 +238,12 @@ class Forecaster:
         lowest: float,
         smallest: Findable | None,
     ) -> Forecast:
-        """The forecast of one size at one epsilon; `planted`: the mean gain with the planted difference."""
+        """Return the forecast of one size at one epsilon. `planted` is the mean gain with the planted difference."""
         gains = [self.sign * change for change in changes]
         figures = self._figures(self._draws, changes)
         kinds, gain = (
-            {str(kind): Expected.of(self._of(kind, found)) for kind in self.kinds}
-            for found in (figures, gains)
+            {str(kind): Expected.of(self._of(kind, values)) for kind in self.kinds}
+            for values in (figures, gains)
         )
         by = planted - gain["planted"].mean
         gain["planted"], kinds["planted"] = gain["planted"].moved(by), kinds["planted"].moved(self.sign * by)
@@ -264,28 +266,28 @@ class Forecaster:
 
     def figure(self, kind: Kind, holders: int, epsilon: float) -> float:
         """The expected figure where people differ in one way."""
-        draws = [one for one in self._draws if one.kind == kind]
+        draws = [draw for draw in self._draws if draw.kind == kind]
         return float(np.mean(self._figures(draws, self._simulate(draws, holders, epsilon))))
 
     def find_smallest(self, holders: int, epsilon: float) -> Findable | None:
-        """What would be found if the public model is wrong; None where no tree is asked about."""
+        """Find the smallest error that would be found; None where no tree is asked about."""
         alike = self._draws[0]
         return alike.learner.find_smallest(alike.people, holders, epsilon, self.difference.share, alike.seed)
 
     def _simulate(self, draws: Sequence[_Draw], holders: int, epsilon: float) -> list[float]:
         """By how much the figure of each draw's people changes; two at once, in their order."""
         with ThreadPoolExecutor(2) as pool:
-            learners = dict.fromkeys(one.learner for one in draws)
+            learners = dict.fromkeys(draw.learner for draw in draws)
             _ = [*pool.map(lambda learner: learner.size(holders, epsilon), learners)]
-            return [*pool.map(lambda one: one.gain(holders, epsilon), draws)]
+            return [*pool.map(lambda draw: draw.gain(holders, epsilon), draws)]
 
     def _figures(self, draws: Sequence[_Draw], changes: Sequence[float]) -> list[float]:
-        """What public rows alone reach on rows with their own labels, and what reports change of it."""
+        """Score the public rows alone on rows with their own labels, and the change that reports make."""
         most = np.inf if self.rows.is_number else 1.0
-        return [float(np.clip(one.public + by, 0.0, most)) for one, by in zip(draws, changes, strict=True)]
+        return [float(np.clip(draw.public + by, 0.0, most)) for draw, by in zip(draws, changes, strict=True)]
 
     def _of(self, kind: str, figures: Sequence[T]) -> list[T]:
-        return [found for found, one in zip(figures, self._draws, strict=True) if one.kind == kind]
+        return [figure for figure, draw in zip(figures, self._draws, strict=True) if draw.kind == kind]
 
 
 def _score(rows: KnownRows, predicted: NDArray[Any], weights: NDArray[np.float64]) -> float:

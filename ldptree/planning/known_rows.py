@@ -1,4 +1,4 @@
-"""Rows that a plan knows whole: public ones, or people whom those play."""
+"""Rows that a plan knows whole, which are public ones, or people whom those play."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class KnownRows:
 
     @property
     def is_number(self) -> bool:
-        """Whether the label is a number."""
+        """True if the label is a number."""
         return self.labels.dtype.kind == "f"
 
     def part(self, rows: NDArray[np.integer]) -> KnownRows:

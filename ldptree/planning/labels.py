@@ -1,4 +1,4 @@
-"""Labels of simulated people: what people with the features of a public row may answer, drawn anew for each of them.
+"""Draw labels of simulated people, anew for each, from what people with the features of a public row may answer.
 
 Thousands of people who repeat the labels of a few hundred rows would be a population whose every chance can be learned, and whose
 reports seem to gain what no others would. A label is drawn as a quantile regression forest has it (Meinshausen, JMLR 2006): that
@@ -56,11 +56,11 @@ class LabelLaw:
         out_first = np.argsort(is_in_bag, axis=1, kind="stable")
         place = (generator.random((len(at), copies)) * n_out[:, None]).astype(np.int64)
         tree_of = np.take_along_axis(out_first, place, axis=1)
-        found = np.empty(tree_of.shape, self.labels.dtype)
+        labels = np.empty(tree_of.shape, self.labels.dtype)
         for tree in range(self.leaves.shape[1]):
             which, copy = np.nonzero(tree_of == tree)
-            found[which, copy] = self._draw_from(tree, at[which], generator)
-        return found
+            labels[which, copy] = self._draw_from(tree, at[which], generator)
+        return labels
 
     def _draw_from(self, tree: int, at: NDArray[np.integer], generator: np.random.Generator) -> NDArray[Any]:
         """A label for each of these rows, of the rows that this tree has drawn into its leaf."""

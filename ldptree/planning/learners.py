@@ -1,4 +1,4 @@
-"""A family at work on simulated people: how they are asked and answer, and what it then predicts.
+"""A family at work on simulated people, whom it asks and from whose answers it predicts.
 
 Where reports are about one tree, totals are drawn with the exact law of everybody's reports (`Mechanism.sample_totals`): that
 takes as long for a million people as for a thousand. Where a family asks in rounds, everybody answers.
@@ -41,7 +41,7 @@ FOREST = "public_forest"
 
 @dataclass(frozen=True)
 class Asked:
-    """The size of the question about cells: how many (None where it is about no tree), bytes of a report."""
+    """The size of the question about cells, with their number (None without a tree), and the bytes of a report."""
 
     cells: int | None
     report_bytes: int
@@ -56,20 +56,20 @@ class Learner(ABC):
     def learn(
         self, people: KnownRows, n: int, epsilon: float, rows: KnownRows, seed: np.random.SeedSequence
     ) -> NDArray[Any]:
-        """What is predicted of rows after n people answered: class indices or numbers."""
+        """Predict rows after n people answered, as class indices or numbers."""
 
     @abstractmethod
     def size(self, n: int, epsilon: float) -> Asked:
-        """How large its first question to n people is."""
+        """Return the size of its first question to n people."""
 
     @abstractmethod
     def predict_publicly(self, rows: KnownRows) -> NDArray[Any]:
-        """What public rows alone predict of rows."""
+        """Predict rows from public rows alone."""
 
     def find_smallest(
         self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence
     ) -> Findable | None:
-        """What would be found if the public model is wrong on a share of n people. None: no tree is asked about."""
+        """Find the smallest error that would be found on a share of n people, or None if no tree is asked about."""
         return None
 
 
@@ -93,7 +93,7 @@ class LearnerOfTotals(Learner):
         return self._asked[n, epsilon]
 
     def _view(self, family: Any) -> Any:
-        """What is fitted on public rows, once: no epsilon moves it."""
+        """Return public rows' part of the fit, computed once as it does not depend on epsilon."""
         if "view" not in self._views:
             rows = self.split.fitted
             public = PublicRows(
@@ -149,12 +149,12 @@ class LearnerOfTotals(Learner):
         )
 
     def _residuals_of(self, protocol: Protocol, people: KnownRows) -> Floats:
-        """How wrong the public model is on each of the people, float64 [n, M]; the model is the same in every question."""
+        """Return the public model's error on each of the people, float64 [n, M]; the model is the same in every question."""
         assert protocol.base is not None
         known = id(people), protocol.base.contrasts
         if known not in self._residuals:
-            found = protocol.base.all_residuals(people.encoding, people.raw, people.labels)
-            self._residuals[known] = people, found  # with the people, so that no others get their id
+            residuals = protocol.base.all_residuals(people.encoding, people.raw, people.labels)
+            self._residuals[known] = people, residuals  # with the people, so that no others get their id
         return self._residuals[known][1]
 
     def size(self, n: int, epsilon: float) -> Asked:
@@ -180,11 +180,11 @@ class LearnerOfTotals(Learner):
         return find_smallest(protocol, totals[0], shares_of_cells(protocol, people), share, doubt)
 
     def predict_publicly(self, rows: KnownRows) -> NDArray[Any]:
-        """See `Learner`: by the family's own public model, where it has one."""
+        """Predict by the family's own public model, if it has one (see `Learner`)."""
         family: Any = self.build(1.0)
         X = rows.encoding.encode(rows.raw)
-        found = family.predict_publicly(self._view(family), X)
-        return predict_by_forest(self.split.fitted, X, self.seed) if found is None else np.asarray(found)
+        answers = family.predict_publicly(self._view(family), X)
+        return predict_by_forest(self.split.fitted, X, self.seed) if answers is None else np.asarray(answers)
 
 
 @dataclass(eq=False)
@@ -221,7 +221,7 @@ class LearnerInRounds(Learner):
         words, people = Words.seeded(np.random.SeedSequence(self.seed)), self.split.people
         family, view, answer = self._conversation(people, people.draw(n, words.generator()), epsilon, words)
         question = family.ask(family.summarize(view), [])
-        reports = np.asarray(answer(question, question.respondents(view)[:1]))
+        reports = np.asarray(answer(question, question.respondents(view.n)[:1]))
         return Asked(None, reports.nbytes)
 
     def predict_publicly(self, rows: KnownRows) -> NDArray[Any]:
@@ -230,16 +230,16 @@ class LearnerInRounds(Learner):
 
 
 def shares_of_cells(protocol: Protocol, people: KnownRows) -> Floats:
-    """How many of the people each cell has, float64 [L]; those outside are in none."""
+    """Count the people of each cell, float64 [L]; those outside are in none."""
     cells = protocol.cells(people.raw)
     is_in = cells >= 0
-    found: Floats = np.bincount(cells[is_in], people.chance[is_in], protocol.n_cells).astype(np.float64)
-    return found
+    shares: Floats = np.bincount(cells[is_in], people.chance[is_in], protocol.n_cells).astype(np.float64)
+    return shares
 
 
 def predict_by_forest(fitted: KnownRows, X: NDArray[np.float32], seed: int) -> NDArray[Any]:
     """Class indices or numbers that a forest of public rows predicts of encoded rows."""
-    found = BASELINES[FOREST].fit_predict(
+    answers = BASELINES[FOREST].fit_predict(
         fitted.encoding.encode(fitted.raw),
         fitted.labels,
         X,
@@ -247,7 +247,7 @@ def predict_by_forest(fitted: KnownRows, X: NDArray[np.float32], seed: int) -> N
         max_rows=PUBLIC_ROWS,
         seed=seed,
     )
-    return found if fitted.is_number else np.asarray(found.argmax(axis=1))
+    return answers if fitted.is_number else np.asarray(answers.argmax(axis=1))
 
 
 def _points(rows: KnownRows) -> Floats:

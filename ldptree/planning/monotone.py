@@ -1,4 +1,5 @@
-"""What can only get better with more people or a larger epsilon: a larger collection may ask some, or look at fewer cells.
+"""Smooth figures that can only get better with more people or a larger epsilon, as a larger collection may ask some, or
+look at fewer cells.
 
 Simulated figures rise and fall by chance, and by where a question gets more cells; a verdict that follows them would turn back.
 """
@@ -20,21 +21,21 @@ MOST_STEPS = 1_000
 
 
 def rise(values: Floats) -> Floats:
-    """The nearest values by least squares that fall along neither axis of [n, m]: isotonic regressions along either in turn, by
-    the projections of Dykstra and Boyle (1986).
+    """Return the nearest values by least squares that fall along neither axis of [n, m], by isotonic regressions along
+    either in turn, with the projections of Dykstra and Boyle (1986).
     """
-    found = np.asarray(values, dtype=np.float64)
-    close = TOLERANCE * (float(np.ptp(found)) + 1e-300)
-    left = [np.zeros_like(found), np.zeros_like(found)]
+    risen = np.asarray(values, dtype=np.float64)
+    close = TOLERANCE * (float(np.ptp(risen)) + 1e-300)
+    left = [np.zeros_like(risen), np.zeros_like(risen)]
     for _ in range(MOST_STEPS):
-        before = found
+        before = risen
         for axis in (0, 1):
-            wanted = found + left[axis]
-            found = _rise_along(wanted, axis)
-            left[axis] = wanted - found
-        if np.abs(found - before).max() <= close:
+            wanted = risen + left[axis]
+            risen = _rise_along(wanted, axis)
+            left[axis] = wanted - risen
+        if np.abs(risen - before).max() <= close:
             break
-    return np.asarray(np.maximum.accumulate(found, axis=0))  # what the last step has left undone
+    return np.asarray(np.maximum.accumulate(risen, axis=0))  # what the last step has left undone
 
 
 def fall(values: Floats) -> Floats:

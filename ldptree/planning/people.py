@@ -1,4 +1,4 @@
-"""Private people as public rows play them: with the features of rows that nothing was fitted on, alike or different.
+"""Private people played by public rows, alike or different, with the features of rows that nothing was fitted on.
 
 Where public coins chose the public rows, private people are like them. A rule makes a group of them: the others may answer
 differently, lie elsewhere in space, or beyond it.
@@ -29,13 +29,13 @@ ELSEWHERE: Kind = "elsewhere"
 APART: Kind = "apart"
 """They lie in a part of space that has no public row."""
 FITTED = 0.6
-"""Of the public rows: those that the public model is fitted on."""
+"""Part of the public rows that the public model is fitted on."""
 FEWEST_PEOPLE = 10_000
 """Whom simulated people are drawn from, so that the chance of their labels is hardly any."""
 TILT = 1.0
-"""People elsewhere: their density is e^(TILT z) times that of public rows, z one standardised feature."""
+"""Tilt of people elsewhere, whose density is e^(TILT z) times that of public rows, z one standardised feature."""
 APART_SHARES = (0.05, 0.5)
-"""Of the public rows: those that play people who are apart, any share between these, as a group may be small or large."""
+"""Least and largest part of the public rows that play people who are apart, as a group may be small or large."""
 TRIES = 50
 
 
@@ -61,7 +61,7 @@ class Split:
     def of(
         cls, rows: KnownRows, law: LabelLaw, generator: np.random.Generator, *, in_rounds: bool = False
     ) -> Split:
-        """A random split. `in_rounds`: nothing is fitted on public rows, so that people have the features of all of them."""
+        """Draw a random split. With `in_rounds`, nothing is fitted, so that people have all rows' features."""
         order = generator.permutation(rows.n)
         n_fitted = int(rows.n * FITTED)
         fitted, held = np.sort(order[:n_fitted]), np.sort(order[n_fitted:])
@@ -90,13 +90,13 @@ class Split:
         return cls(rows.part(fitted), rows.part(held), rows.part(asked), people, np.searchsorted(asked, held))
 
     def of_people(self, predicted: NDArray[Any]) -> NDArray[Any]:
-        """What is predicted of the people, [people], by what is of the rows asked, [asked]."""
+        """Take values of the rows asked, [asked], to the people, [people]."""
         return np.repeat(predicted, self.people.n // self.asked.n)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What the public model is wrong by, and in how much of space.
+    """The error of the public model on simulated people, and the part of space that has it.
 
     Attributes:
         size: of a class, the change of its share (0 to 1); of a number, in the label's unit.
@@ -135,8 +135,8 @@ def differ(
 
 
 def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:
-    """bool [n]: that share of the rows, those beyond a threshold on one encoded feature; of rows with an equal value there, as of
-    a category, those beyond a threshold on a mix of all features.
+    """Return bool [n] for that share of the rows, beyond a threshold on one encoded feature. Rows with an equal value
+    there, as of a category, are cut by a threshold on a mix of all features.
     """
     x, mix = X[:, generator.integers(X.shape[1])], X @ generator.normal(size=X.shape[1])
     order = np.lexsort((mix, x if generator.random() < 0.5 else -x))
@@ -146,8 +146,8 @@ def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Gener
 
 
 def _draw_side(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:
-    """bool [n]: one side of a threshold on one encoded feature, with half of that share of the rows to twice as many; any of them
-    where none fits.
+    """Return bool [n] for one side of a threshold on one encoded feature, with half to twice that share of the rows, or
+    any of them if none fits.
     """
     for _ in range(TRIES):
         x = X[:, generator.integers(X.shape[1])]
@@ -166,15 +166,15 @@ def _tilt(X: NDArray[np.float32], generator: np.random.Generator) -> Floats:
 def _plant(
     labels: NDArray[Any], label: tuple[Any, ...], is_in: Mask, size: float, generator: np.random.Generator
 ) -> NDArray[Any]:
-    """The labels with those of a region changed: the share of a class, or a number, moves up or down by `size`."""
+    """Return the labels with a region's changed. The share of a class, or a number, moves up or down by `size`."""
     is_up = generator.random() < 0.5
     if labels.dtype.kind == "f":
         moved = labels + np.where(is_in, size if is_up else -size, 0.0)
         return np.asarray(np.clip(moved, label[0], label[1]))
-    one = generator.integers(len(label))
-    has = labels == one
+    chosen = generator.integers(len(label))
+    has = labels == chosen
     movable = is_in & (~has if is_up else has)
     of_these = movable.sum() / max(is_in.sum(), 1)
     moves = movable & (generator.random(len(labels)) < min(1.0, size / max(of_these, 1e-9)))
-    others = (one + generator.integers(1, len(label), size=len(labels))) % len(label)
-    return np.where(moves, one if is_up else others, labels)
+    others = (chosen + generator.integers(1, len(label), size=len(labels))) % len(label)
+    return np.where(moves, chosen if is_up else others, labels)

@@ -1,4 +1,4 @@
-"""What is published, what a respondent sends, and what it adds up to: protocols, questions, totals, the ledger."""
+"""Protocols and questions, which are published, the reports that answer them, their totals, and the ledger."""
 
 from ldptree.protocol.protocol import Protocol
 

@@ -1,5 +1,5 @@
-"""What each holder has spent, on which questions, and the most they may spend in a lifetime. Accounting in memory: where
-it is kept, and how two processes share it, is in `storage.ledger.accounts`.
+"""Account in memory for what each holder has spent, on which questions, and the most they may spend in a lifetime. Where it is
+kept, and how two processes share it, is in `storage.ledger.accounts`.
 
 A question costs each of its holders its epsilon once: asked again it is answered with the report that stands. Other
 questions add up (sequential composition; Dwork and Roth 2014, Theorem 3.16).
@@ -8,21 +8,15 @@ Amounts are whole numbers of 1e-12, so that 0.1 spent three times is 0.3. A sum 
 them and the cap by half a one: what is over the cap by no more than that, and by no more than a billionth of the cap, is
 not refused, so that two halves of an epsilon are never more than the whole.
 
-Holders are rows of a source by their numbers (`RowRange`), or names (`Names`): those of people, and those of rows by their
-content, which are known again in another source.
-
-The rows and the names charged for one question are the same people, and of it the names are exact. So what rows spend on
-questions that name nobody is carried over to everyone who was asked by name in these rows, before or after: a spend of
-theirs like any other, in whatever file they come next. It is not booked but found from the entries, once for each question.
-
-One question is therefore to be about one file: ask the same in another file under another name, as runs do. Which names came in
-which rows is not kept (who was asked before is not charged again, and stands in no later entry), so of a question about several
-files what the rows of one spent is carried over to the names of all. That may count too much for somebody, and never too little.
+Holders are rows of a source by their numbers (`RowRange`), or people by their names (`Names`), who are known again in another
+source. Rows and names are added up apart: where a column names who answers, charge both.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -64,28 +58,25 @@ class RowRange:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Holders known by hashes of their names, kept sorted and each once: uint64 [n]. Raises BudgetError on no hashes.
+    """Holders known by hashes of their names, kept sorted and each once, uint64 [n]. Raises BudgetError on no hashes.
 
-    are_rows    the names are those of rows, known by what is in them, in whatever source they come; not of people.
     named_by    where names come from and what they are, as (column, type): in one ledger a column has one type. None: not known.
     """
 
     hashes: NDArray[np.uint64]
-    are_rows: bool
     named_by: tuple[str, str] | None
 
     def __init__(
         self,
         hashes: Iterable[SupportsIndex],
         *,
-        are_rows: bool = False,
         named_by: tuple[str, str] | None = None,
     ) -> None:
         if isinstance(hashes, np.ndarray) and hashes.dtype == np.uint64 and hashes.ndim == 1:
             kept = hashes.copy()
         else:
             try:
-                kept = np.array([index(one) for one in hashes], np.uint64)
+                kept = np.array([index(value) for value in hashes], np.uint64)
             except (TypeError, OverflowError):
                 raise BudgetError("names: hashes are whole numbers of 0 to 2^64 - 1, [n]") from None
         if not (kept[1:] > kept[:-1]).all():
@@ -93,7 +84,6 @@ class Names:
             kept = kept[np.append(kept[1:] != kept[:-1], True)]  # np.unique takes ten times as long
         kept.flags.writeable = False
         object.__setattr__(self, "hashes", kept)
-        object.__setattr__(self, "are_rows", are_rows)
         object.__setattr__(self, "named_by", named_by)
 
     def __len__(self) -> int:
@@ -102,10 +92,21 @@ class Names:
 
 Who = RowRange | Names
 
+_SHOWN_AS_NOTHING = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Unicode's default ignorable code points (zero-width characters, marks of direction), and controls that are no white space."""
+
+
+def name_of(holder: str) -> str:
+    """Return the one spelling of a holder's name, in NFKC, without invisible characters, trimmed. Its case counts."""
+    return unicodedata.normalize("NFKC", _SHOWN_AS_NOTHING.sub("", holder)).strip()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What one question costs each of some holders.
+    """The cost of one question to each of some holders.
 
     question  whatever makes the same report be given again, in one file: asked of the same holder it costs nothing more.
     about     the question as people call it, for errors and lists.
@@ -129,17 +130,17 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """A sum, and the questions it was spent on: (about, epsilon), oldest first."""
+    """A sum, and the questions it was spent on as (about, epsilon), oldest first."""
 
     epsilon: float
     on: tuple[tuple[str, float], ...]
 
 
 class Ledger:
-    """Who has spent what, under a lifetime cap that can be lowered and never raised."""
+    """The spending of all holders, under a lifetime cap that can be lowered and never raised."""
 
     def __init__(self, *, cap: float | None = None, entries: Iterable[Charge] = ()) -> None:
-        """A ledger that takes `entries` as they are: they were spent. Raises BudgetError on an amount that is none."""
+        """Make a ledger of `entries`, which were spent. Raises BudgetError on an amount that is none."""
         self._cap = None if cap is None else units_of(cap, "the lifetime cap")
         self._book = _Book(tuple(entries))
 
@@ -150,7 +151,7 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Charge, ...]:
-        """Everything spent, oldest first: each holder stands once under each question."""
+        """Return everything spent, oldest first, with each holder once under each question."""
         return self._book.entries
 
     def hold_to(self, cap: float | None) -> bool:
@@ -180,7 +181,7 @@ class Ledger:
         return added
 
     def check(self, charges: Charge | Sequence[Charge]) -> tuple[Charge, ...]:
-        """What `spend` would add. Changes nothing. Raises BudgetError as it does."""
+        """Return what `spend` would add. Changes nothing. Raises BudgetError as it does."""
         wanted = (charges,) if isinstance(charges, Charge) else tuple(charges)
         added: list[Charge] = []
         for charge in wanted:
@@ -194,11 +195,11 @@ class Ledger:
                     )
             added += [replace(charge, who=part) for part in _less(charge.who, [e.who for e in asked])]
         if self._cap is not None and added:
-            self._check_cap(self._cap, _Book((*self._book.entries, *added)), {c.question for c in added})
+            self._check_cap(self._cap, added)
         return tuple(added)
 
     def type_of_names(self, column: str) -> str | None:
-        """What the names in a column were, in everything spent so far; None where that is not known."""
+        """Return the type of the names in a column, in everything spent so far; None where that is not known."""
         named = (entry.who.named_by for entry in self.entries if isinstance(entry.who, Names))
         return next((by[1] for by in named if by is not None and by[0].lower() == column.lower()), None)
 
@@ -226,27 +227,20 @@ class Ledger:
         cap = "no cap" if self.cap is None else f"at most {format_epsilon(self.cap)}"
         return "\n".join([f"Ledger: {format_epsilon(self.largest_spend().epsilon)} spent, {cap}", *lines])
 
-    def _check_cap(self, cap: int, after: _Book, questions: set[str]) -> None:
-        """Compare everyone for whom one of these questions is new."""
-        new = [
-            replace(entry, who=part)
-            for entry in after.everything
-            if entry.question in questions
-            for part in _less(
-                entry.who, [e.who for e in self._book.everything if e.question == entry.question]
-            )
-        ]
-        for charge in new:
+    def _check_cap(self, cap: int, added: Sequence[Charge]) -> None:
+        """Compare everyone who is charged with these."""
+        after = _Book((*self._book.entries, *added))
+        for charge in added:
             most, holder = after.most(charge.who)
             if most <= cap:
                 continue
             assert holder is not None
             if is_over(most, cap, len(after.on(holder))):
-                asked = {e.question for e in new if _meet(e.who, holder)}
+                asked = {entry.question for entry in added if _meet(entry.who, holder)}
                 raise BudgetError(self._refusal(cap, charge, most, after.on(holder), asked))
 
     def _refusal(self, cap: int, charge: Charge, after: int, on: Sequence[Charge], asked: set[str]) -> str:
-        """`on`: everything that a holder would spend `after` on; `asked`: which questions of these are new."""
+        """Say why a holder who would spend `after` on `on` is refused. `asked` names the new questions in it."""
         earlier = [entry for entry in on if entry.question not in asked]
         before = sum(units_of(entry.epsilon, "epsilon") for entry in earlier)
         listed = [
@@ -280,57 +274,16 @@ class _Book:
 
     @cached_property
     def _by_question(self) -> dict[str, list[Charge]]:
-        found: dict[str, list[Charge]] = {}
+        by_question: dict[str, list[Charge]] = {}
         for entry in self.entries:
-            found.setdefault(entry.question, []).append(entry)
-        return found
-
-    @cached_property
-    def everything(self) -> tuple[Charge, ...]:
-        """The entries, and behind them what rows spent that was carried over to names."""
-        return (*self.entries, *self._carried)
-
-    @cached_property
-    def _carried(self) -> tuple[Charge, ...]:
-        """What rows spent on questions without names, of everyone who has a name and was asked in these rows: each once."""
-        return (*self._carried_to(are_rows=False), *self._carried_to(are_rows=True))
-
-    def _carried_to(self, *, are_rows: bool) -> list[Charge]:
-        """The same for the names of people, or for those of rows."""
-
-        def is_place(who: Who) -> bool:
-            return isinstance(who, RowRange) or (who.are_rows and not are_rows)
-
-        named: list[tuple[list[Who], list[NDArray[np.uint64]]]] = []
-        unnamed: list[list[Charge]] = []
-        for entries in self._by_question.values():
-            hashes = [
-                e.who.hashes for e in entries if isinstance(e.who, Names) and e.who.are_rows is are_rows
-            ]
-            if hashes:
-                named.append(([e.who for e in entries if is_place(e.who)], hashes))
-            else:
-                unnamed.append(entries)
-        found = []
-        for entries in unnamed if named else ():
-            places = [e.who for e in entries if is_place(e.who)]
-            met = [
-                part
-                for others, hashes in named
-                if any(_meet(one, other) for one in places for other in others)
-                for part in hashes
-            ]
-            if met:
-                found.append(replace(entries[0], who=Names(np.concatenate(met), are_rows=are_rows)))
-        return found
+            by_question.setdefault(entry.question, []).append(entry)
+        return by_question
 
     @cached_property
     def _by_name(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Every holder with a name, sorted, and their units."""
         named = [
-            (e.who.hashes, units_of(e.epsilon, "epsilon"))
-            for e in self.everything
-            if isinstance(e.who, Names)
+            (e.who.hashes, units_of(e.epsilon, "epsilon")) for e in self.entries if isinstance(e.who, Names)
         ]
         if not named:
             return np.empty(0, np.uint64), np.empty(0, np.int64)
@@ -351,15 +304,15 @@ class _Book:
             if isinstance(entry.who, RowRange):
                 units = units_of(entry.epsilon, "epsilon")
                 ranges.setdefault(entry.who.source, []).append((entry.who.start, entry.who.stop, units))
-        found = {}
+        by_source = {}
         for source, spent in ranges.items():
             starts, stops, units_each = np.array(spent, np.int64).T
             edges = np.unique(np.concatenate([starts, stops]))
             steps = np.zeros(len(edges), np.int64)
             np.add.at(steps, np.searchsorted(edges, starts), units_each)
             np.subtract.at(steps, np.searchsorted(edges, stops), units_each)
-            found[source] = edges, np.cumsum(steps)
-        return found
+            by_source[source] = edges, np.cumsum(steps)
+        return by_source
 
     def most(self, who: Who) -> tuple[int, Who | None]:
         """The most units spent by one of these holders, and a holder who did."""
@@ -378,16 +331,16 @@ class _Book:
     @cached_property
     def largest(self) -> tuple[int, Who | None]:
         """The most units spent by any holder, and a holder who did."""
-        found = [_named_most(*self._by_name)]
-        found += [
+        candidates = [_named_most(*self._by_name)]
+        candidates += [
             self.most(RowRange(source=source, start=int(edges[0]), stop=int(edges[-1])))
             for source, (edges, _) in self._by_row.items()
         ]
-        return max(found, key=lambda one: one[0])
+        return max(candidates, key=lambda pair: pair[0])
 
     def on(self, who: Who) -> list[Charge]:
         """An entry for each question that any of these holders answered, oldest first."""
-        met = {entry.question: entry for entry in self.everything if _meet(entry.who, who)}
+        met = {entry.question: entry for entry in self.entries if _meet(entry.who, who)}
         return [met[question] for question in self._by_question if question in met]
 
 
@@ -399,13 +352,13 @@ def units_of(epsilon: float, what: str) -> int:
     except OverflowError:
         amount = math.inf if epsilon > 0 else -math.inf
     if not 0 < amount <= MAX_LIFETIME:
-        found = amount if is_number else repr(epsilon)
-        raise BudgetError(f"{what} = {found}: must be a number above 0 and at most {MAX_LIFETIME:g}")
+        given = amount if is_number else repr(epsilon)
+        raise BudgetError(f"{what} = {given}: must be a number above 0 and at most {MAX_LIFETIME:g}")
     return max(round(amount * UNITS), 1)
 
 
 def is_over(spent: int, cap: int, n_amounts: int) -> bool:
-    """Whether a sum of so many amounts, in units, is over a cap by more than rounding explains."""
+    """Return whether a sum of so many amounts, in units, is over a cap by more than rounding explains."""
     return spent - cap > min((n_amounts + 1) // 2, cap // LEEWAY)
 
 
@@ -427,19 +380,19 @@ def _named_most(hashes: NDArray[np.uint64], units: NDArray[np.int64]) -> tuple[i
 
 
 def _are_in(some: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of some hashes are among others; both sorted."""
+    """Return which of some hashes are among others; both sorted."""
     at = np.searchsorted(hashes, some)
-    found = at < len(hashes)
-    found[found] = hashes[at[found]] == some[found]
-    return found
+    is_in = at < len(hashes)
+    is_in[is_in] = hashes[at[is_in]] == some[is_in]
+    return is_in
 
 
-def _meet(one: Who, other: Who) -> bool:
-    if isinstance(one, Names) and isinstance(other, Names):
-        few, many = sorted((one.hashes, other.hashes), key=len)
+def _meet(who: Who, other: Who) -> bool:
+    if isinstance(who, Names) and isinstance(other, Names):
+        few, many = sorted((who.hashes, other.hashes), key=len)
         return bool(_are_in(few, many).any())
-    if isinstance(one, RowRange) and isinstance(other, RowRange):
-        return one.source == other.source and one.start < other.stop and other.start < one.stop
+    if isinstance(who, RowRange) and isinstance(other, RowRange):
+        return who.source == other.source and who.start < other.stop and other.start < who.stop
     return False
 
 
@@ -450,7 +403,7 @@ def _less(who: Who, asked: Sequence[Who]) -> list[Who]:
         for other in asked:
             if isinstance(other, Names):
                 left = left[~_are_in(left, other.hashes)]
-        return [Names(left, are_rows=who.are_rows, named_by=who.named_by)] if len(left) else []
+        return [Names(left, named_by=who.named_by)] if len(left) else []
     parts: list[RowRange] = [who]
     for other in asked:
         if isinstance(other, RowRange) and other.source == who.source:

@@ -1,13 +1,12 @@
-"""What the curator publishes and a holder needs, nothing more: the tree, how to read a row, the coins.
+"""The protocol that the curator publishes, with what a holder needs, which is tree, reading of a row, and coins.
 
-A protocol is a frozen value with one canonical JSON text and a digest. How that text is read is in `protocol_json`; files,
-campaigns and budgets are kept elsewhere.
+A protocol is a frozen value with one canonical JSON text and a digest. Files, campaigns and budgets are kept elsewhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -20,14 +19,40 @@ from ldptree.coins import Words
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import check_memory
-from ldptree.mechanisms import JOINT, Mechanism, report_values
+from ldptree.mechanisms import JOINT, Mechanism, find_mechanism, report_values
 from ldptree.mechanisms.number_label import NumberLabel
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
-from ldptree.protocol.protocol_json import VERSION, read_fields, read_parts
 from ldptree.protocol.published_base import DRAWN, PublishedBase
 from ldptree.protocol.question import About, QuestionDescription
 from ldptree.protocol.stochastic_rounding import label_levels, round_at_random
+
+VERSION = 1
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "version": (int,),
+    "rounds": (list,),
+    "encoding": (dict,),
+    "partition": (dict,),
+    "target": (str,),
+    "classes": (list,),
+    "positive": (str, int, float, bool, type(None)),
+    "mechanism": (str,),
+    "oracle": (str, type(None)),
+    "k": (int,),
+    "thresholds": (dict,),
+    "epsilon": (int, float),
+    "epsilon_exact": (int, float),
+    "outside": (str,),
+    "holder": (str,),
+    "campaign": (str, type(None)),
+    "simulation": (bool,),
+    "numeric": (bool,),
+    "asked": (list,),
+    "base": (dict, type(None)),
+    "digest": (str,),
+}
+_AS_THEY_ARE = ("version", "target", "positive", "outside", "holder", "campaign", "simulation", "numeric")
 
 PARTS = 1000
 """Of all holders, of which a question asks some or all."""
@@ -155,7 +180,7 @@ class Protocol:
             )
         if base.ensemble.feature.max() >= self.encoding.n_encoded:
             faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
-        if any(one.feature >= self.encoding.n_encoded for one in base.contrasts):
+        if any(contrast.feature >= self.encoding.n_encoded for contrast in base.contrasts):
             faults.append(f"a contrast is of a column beyond the {self.encoding.n_encoded} there are")
         return faults
 
@@ -191,11 +216,11 @@ class Protocol:
 
     @property
     def asks_everybody(self) -> bool:
-        """Whether no holder is left for another question."""
+        """True if no holder is left for another question."""
         return self.asked == EVERYBODY
 
     def respondents(self, n: int) -> NDArray[np.int64]:
-        """Which of n holders, in the order that they are known in, are asked: int64 [m], ascending.
+        """Return which of n holders, in the order that they are known in, are asked, int64 [m], ascending.
 
         Public coins, the same for every protocol, put them into an order, of which a part is taken. So questions that ask
         parts apart ask nobody twice, and those that together ask everybody leave out nobody.
@@ -224,7 +249,7 @@ class Protocol:
         return self.mechanism.epsilon
 
     def describe(self) -> QuestionDescription:
-        """What it asks and how it is answered; of a number with the ends that it is moved into."""
+        """Describe the question and how it is answered; of a number with the ends that it is moved into."""
         figures = self.mechanism.describe().figures
         figures |= {"values": self.k, "cells": self.n_cells, "levels": self.n_classes}
         figures["depth"] = self.partition.max_depth
@@ -237,7 +262,7 @@ class Protocol:
         if self.base is not None and self.base.contrasts:
             # a category is one column of the rows, and several encoded ones
             owners = [feature.column for feature in self.encoding.features for _ in feature.names]
-            columns = {owners[one.feature] for one in self.base.contrasts}
+            columns = {owners[contrast.feature] for contrast in self.base.contrasts}
             about, figures["columns"] = "error along columns", len(columns)
         return QuestionDescription(
             about=about,
@@ -317,7 +342,7 @@ class Protocol:
         *,
         outputs: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float64]:
-        """How wrong the base is for each holder, float64 [n], before clipping and rounding; still private.
+        """Return the base's error for each holder, float64 [n], before clipping and rounding; still private.
 
         Args:
             raw, labels, columns, outputs: as of `values`.
@@ -351,14 +376,14 @@ class Protocol:
 
     @cached_property
     def digest_unmarked(self) -> str:
-        """The digest that a release of the same question has: what the noise of a simulation is drawn from.
+        """Return the digest that a release of the same question has, from which a simulation's noise is drawn.
 
         A mechanism that leaks is no release's: its simulation keeps the mark.
         """
         return replace(self, simulation=self.mechanism.is_simulation_device).digest
 
     def to_json(self) -> str:
-        """The canonical text: sorted keys, no spaces, the digest in it; thresholds are decimal strings."""
+        """Return the canonical text, with sorted keys, no spaces, its digest, and thresholds as decimal strings."""
         return serialize.canonical(self._fields() | {"digest": self.digest})
 
     @property
@@ -407,9 +432,9 @@ class Protocol:
                 mechanism or oracle, an alphabet that does not fit the tree, coins that spend more than is
                 claimed, or a digest that is not that of the content.
         """
-        data = read_fields(text)
+        data = _read_fields(text)
         try:
-            protocol = cls(**read_parts(data))
+            protocol = cls(**_read_parts(data))
         except (ConfigError, DataError) as error:
             raise ProtocolMismatch(f"protocol refused: {error!s:.600}") from None
         except (OverflowError, RecursionError):
@@ -429,10 +454,89 @@ class Protocol:
 
 
 def part_sizes(n: int) -> NDArray[np.int64]:
-    """How many of n holders are in each of the parts that a question may ask: int64 [PARTS]."""
+    """Return how many of n holders are in each of the parts that a question may ask, int64 [PARTS]."""
     return np.diff(_part_ends(n))
 
 
 def _part_ends(n: int) -> NDArray[np.int64]:
-    """How many of n holders come before each part in the order of the public coins, and n: int64 [PARTS + 1]."""
+    """Return how many of n holders come before each part in the order of the public coins, and n, int64 [PARTS + 1]."""
     return -(-np.arange(PARTS + 1) * n // PARTS)
+
+
+def _read_fields(text: str) -> dict[str, Any]:
+    """The fields of a protocol's text, each of its type; those that may be absent are there.
+
+    Raises:
+        ProtocolMismatch: not JSON, an unknown version, or a field absent, unknown or of a wrong type.
+    """
+    again = "fetch it again from its publisher"
+    try:
+        data = serialize.read(text, of="protocol", remedy=again, error=ProtocolMismatch, parse_float=_finite)
+    except OverflowError:
+        raise ProtocolMismatch("protocol refused: a number in it is too large") from None
+    if not isinstance(data, dict):
+        raise ProtocolMismatch("protocol: not a JSON object")
+    if "kind" in data and "digest" in data:
+        raise ProtocolMismatch("protocol: this is a model; a run has its protocol.json beside its model.json")
+    if data.get("version") != VERSION:
+        raise ProtocolMismatch(
+            f"protocol: version {data.get('version')!r:.40} is not known here (only {VERSION})"
+        )
+    data.setdefault("simulation", False)
+    data.setdefault("numeric", False)
+    data.setdefault("asked", [0, 1000])
+    data.setdefault("base", None)
+    for name in sorted(set(_TYPES) ^ set(data)):
+        raise ProtocolMismatch(f'protocol: field "{name:.40}" is {"absent" if name in _TYPES else "unknown"}')
+    for name, kinds in _TYPES.items():
+        if type(data[name]) not in kinds:
+            raise ProtocolMismatch(
+                f'protocol: field "{name}" has the wrong type ({type(data[name]).__name__})'
+            )
+    if any(type(v) not in (str, int, float, bool) for v in data["classes"]):
+        raise ProtocolMismatch("protocol: classes must be texts, numbers or booleans")
+    return data
+
+
+def _read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the parts of a `Protocol` from its fields.
+
+    Raises:
+        ConfigError, DataError: a part is impossible.
+        OverflowError, RecursionError: a number in one is too large, or it is nested too deep.
+    """
+    partition = Partition.from_json(data["partition"])
+    as_they_are = {name: data[name] for name in _AS_THEY_ARE}
+    return as_they_are | {
+        "rounds": tuple(data["rounds"]),
+        "asked": tuple(data["asked"]),
+        "encoding": Encoding.from_json(data["encoding"]),
+        "partition": partition,
+        "classes": tuple(data["classes"]),
+        "mechanism": _mechanism(data, partition.n_leaves),
+        "epsilon": float(data["epsilon"]),
+        "base": None if data["base"] is None else PublishedBase.from_json(data["base"]),
+    }
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise OverflowError
+    return number
+
+
+def _mechanism(data: Mapping[str, Any], n_cells: int) -> Mechanism:
+    n_classes = len(data["classes"])
+    kind = find_mechanism(data["mechanism"], data["oracle"])
+    if any(
+        not isinstance(v, str) or not v.isascii() or not v.isdigit() or len(v) > 20
+        for v in data["thresholds"].values()
+    ):
+        raise ConfigError("thresholds must be whole numbers below 2^64, written as text")
+    thresholds = {key: int(value) for key, value in data["thresholds"].items()}
+    if data["k"] != n_cells * n_classes + 1:
+        raise ConfigError(
+            f"the alphabet has {data['k']} values, {n_cells} cells x {n_classes} classes need {n_cells * n_classes + 1}"
+        )
+    return kind.from_thresholds(n_cells, n_classes, thresholds)

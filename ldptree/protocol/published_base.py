@@ -1,5 +1,5 @@
-"""The public model in a protocol: its trees, its labels, the residual that a holder computes, and the contrasts that it may be
-asked along. Every part of its JSON is checked.
+"""The public model in a protocol, with its trees, its labels, the residual that a holder computes, and the contrasts
+that it may be asked along. Every part of its JSON is checked.
 """
 
 from __future__ import annotations
@@ -25,17 +25,12 @@ if TYPE_CHECKING:
 
 _FIELDS = {"trees", "labels", "output"}
 _OPTIONAL = {"contrasts"}
-NO_SLOPE = (
-    'it has a slope, a straight line beside base "tree", which this version no longer has; read it with the version of ldptree '
-    'that wrote it, or learn anew with base = "blend", which has a line in it'
-)
-"""What is said of a protocol or a model of an older version that has one."""
 DRAWN: Literal["drawn"] = "drawn"
-"""In the place of an output: each report is about one of them, drawn by coins that depend on nothing."""
+"""Stands in the place of an output if each report is about one of them, drawn by coins that depend on nothing."""
 
 
 class Contrast(NamedTuple):
-    """Two halves of the people: a residual counts as it is where `x[feature] > threshold`, and else with the other sign.
+    """Two halves of the people. A residual counts as it is where `x[feature] > threshold`, else with its sign turned.
 
     The mean of such residuals is half of what the model's errors differ by between halves of equal size.
 
@@ -106,12 +101,12 @@ class PublishedBase:
             raise DataError("base: contrasts are for a number or two labels")
         if len(set(self.contrasts)) < len(self.contrasts):
             raise DataError("base: a contrast stands twice")
-        if any(one.feature < 0 or not math.isfinite(one.threshold) for one in self.contrasts):
+        if any(contrast.feature < 0 or not math.isfinite(contrast.threshold) for contrast in self.contrasts):
             raise DataError("base: a contrast has a column from 0 on, and a threshold that is finite")
 
     @property
     def n_residuals(self) -> int:
-        """M, how many residuals a holder has: one an output, or one a contrast."""
+        """Return M, the number of residuals of a holder, one for each output or contrast."""
         return len(self.contrasts) or n_outputs(len(self.labels))
 
     def residuals(
@@ -121,7 +116,7 @@ class PublishedBase:
         labels: ArrayLike,
         outputs: NDArray[np.int64] | None = None,
     ) -> Floats:
-        """The holders' side: label less the model's answer, float64 [n]; still private.
+        """Return the label less the model's answer, float64 [n], on the holders' side and still private.
 
         NaN (which is reported as "outside") where a row cannot be encoded, or a label is missing or not declared.
 
@@ -134,23 +129,25 @@ class PublishedBase:
         Raises:
             DataError: outputs were to be drawn and were not.
         """
-        found = self.all_residuals(encoding, raw, labels)
+        residuals = self.all_residuals(encoding, raw, labels)
         if isinstance(self.output, int):
-            return found[:, self.output]
-        if outputs is None or outputs.shape != (len(found),):
-            raise DataError(f"base: each holder reports on one of {found.shape[1]} outputs; draw them first")
-        return np.asarray(found[np.arange(len(found)), outputs])
+            return residuals[:, self.output]
+        if outputs is None or outputs.shape != (len(residuals),):
+            raise DataError(
+                f"base: each holder reports on one of {residuals.shape[1]} outputs; draw them first"
+            )
+        return np.asarray(residuals[np.arange(len(residuals)), outputs])
 
     def all_residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
         """The same of every output, or along every contrast, float64 [n, M]."""
         wanted = indicators(np.asarray(labels), len(self.labels))
         is_whole = encoding.encodable(raw)
-        found = np.full((len(wanted), self.n_residuals), np.nan)
+        residuals = np.full((len(wanted), self.n_residuals), np.nan)
         X = encoding.encode(raw[is_whole])
         errors = wanted[is_whole] - answers(self.ensemble, X, len(self.labels))
-        signs = [one.signs(X) for one in self.contrasts]
-        found[is_whole] = errors * np.stack(signs, axis=1) if signs else errors
-        return found
+        signs = [contrast.signs(X) for contrast in self.contrasts]
+        residuals[is_whole] = errors * np.stack(signs, axis=1) if signs else errors
+        return residuals
 
     @property
     def n_bytes(self) -> int:
@@ -164,14 +161,12 @@ class PublishedBase:
         return {"trees": self.ensemble.to_json()} | self._fields_beside_trees()
 
     def _fields_beside_trees(self) -> dict[str, Any]:
-        contrasts = {"contrasts": [list(one) for one in self.contrasts]} if self.contrasts else {}
+        contrasts = {"contrasts": [list(contrast) for contrast in self.contrasts]} if self.contrasts else {}
         return {"labels": list(self.labels), "output": self.output} | contrasts
 
     @classmethod
     def from_json(cls, data: object) -> Self:
         """The base that `to_json` wrote, every part checked anew. Raises DataError."""
-        if isinstance(data, Mapping) and "slope" in data:
-            raise DataError(f"base: {NO_SLOPE}")
         if not isinstance(data, Mapping) or set(data) - _OPTIONAL != _FIELDS:
             raise DataError(
                 f"base: expected exactly the fields {', '.join(sorted(_FIELDS))}, and perhaps {', '.join(_OPTIONAL)}"

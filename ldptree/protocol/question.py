@@ -1,4 +1,4 @@
-"""Estimation in rounds, where some features are public: each question may depend on what was published before it.
+"""Estimation in rounds with some public features. Each question may depend on what was published before it.
 
 Semi-feature local differential privacy (HistOfTree, Ma, Jia and Yang, AISTATS 2025, Definition 3.1): holder i shows the
 features that the mask W_i does not protect; the protected features and the label stay with the holder. Whom a question is
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PublicView:
-    """What everybody can see of n holders.
+    """The public view of n holders.
 
     Attributes:
         values: float64 [n, d] scaled to [0, 1], and 0 wherever a holder protects the feature.
@@ -56,7 +56,7 @@ class PublicView:
 
     @classmethod
     def of(cls, rows: Floats, protects: Mask) -> PublicView:
-        """What holders with these complete rows show: a simulation device, as it is given what they protect."""
+        """Return what holders with these complete rows, and masks, show. Only a simulation knows them."""
         return cls(np.where(protects, 0.0, rows), protects)
 
     @property
@@ -70,7 +70,7 @@ class PublicView:
         return int(self.values.shape[1])
 
     def part(self, holders: NDArray[np.integer] | Mask) -> PublicView:
-        """What these holders show."""
+        """Return the view of these holders."""
         return PublicView(self.values[holders], self.protects[holders])
 
 
@@ -89,7 +89,7 @@ About = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionDescription:
-    """What a published question asks and how it is answered: figures and plain names, without a sentence.
+    """The description of a published question and its answers, in figures and plain names without a sentence.
 
     Attributes:
         about: what it asks for.
@@ -112,7 +112,7 @@ class QuestionDescription:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlayedAnswer:
-    """What one holder would say without noise, and what a report of it says: one of several values, or a number.
+    """One holder's true answer without noise, and what a report of it says, as one of several values or a number.
 
     Attributes:
         true: the number of the value, or the number, in the label's unit.
@@ -128,7 +128,7 @@ class PlayedAnswer:
 
 
 class Question(ABC):
-    """One question to some of the holders: a frozen value with a JSON form, published before it is answered.
+    """One question to some of the holders, a frozen value with a JSON form, published before it is answered.
 
     Attributes:
         kind: name of the question's type; `from_json` finds it by this.
@@ -150,15 +150,15 @@ class Question(ABC):
 
     @abstractmethod
     def describe(self) -> QuestionDescription:
-        """What it asks and how it is answered."""
+        """Describe the question and how it is answered."""
 
     @abstractmethod
-    def respondents(self, view: PublicView) -> NDArray[np.int64]:
-        """The holders asked, increasing positions in `view`; from public things alone."""
+    def respondents(self, n: int) -> NDArray[np.int64]:
+        """Choose which of n holders are asked, increasing positions, by public coins alone."""
 
     @abstractmethod
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
-        """One report a holder, [m, ...]: the holders' side.
+        """Draw one report for each holder, [m, ...], on the holders' side.
 
         Args:
             rows: float64 [m, d], complete scaled rows of the holders asked.
@@ -169,16 +169,16 @@ class Question(ABC):
 
     @abstractmethod
     def play(self, row: Floats, label: float, protects: Mask, words: Words) -> PlayedAnswer:
-        """The true answer of one holder and a report of it, side by side, of a holder that is made up: who has a row of
-        their own sends the report alone. Arguments as of `randomize`, for one holder: row and mask [d].
+        """Return the true answer of one made-up holder beside a report of it, while a holder with a row of their own
+        sends the report alone. Arguments as of `randomize`, for one holder, with row and mask [d].
         """
 
     @abstractmethod
     def is_valid(self, reports: NDArray[Any]) -> Mask:
-        """bool [m]: which reports a holder who follows the question can have sent; DataError for another shape."""
+        """Return which reports an honest holder can have sent, bool [m]. Raises DataError for another shape."""
 
     def law(self, row: Floats, label: float, protects: Mask) -> list[tuple[NDArray[Any], Fraction]]:
-        """Every report of one such holder with its exact chance, from the integers in use: for exact audits.
+        """Return every report of one such holder with its exact chance, from the integers in use, for exact audits.
 
         Tests enumerate transcripts by it, and hold `randomize` against it. A question with
         finitely many outputs has one; which outputs there are may depend on what is shown, never on anything else.
@@ -198,12 +198,12 @@ class Question(ABC):
         raise NotImplementedError(f"{self.kind}: its outputs cannot be enumerated")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values only: its fields, and `kind`."""
+        """Return plain values only, its fields and `kind`."""
         return {"kind": self.kind, **serialize.to_plain(self)}
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of its canonical JSON: what it is known by in a ledger."""
+        """Return SHA-256 (hex) of its canonical JSON, by which a ledger knows it."""
         return serialize.digest_of(self.to_json())
 
     @classmethod

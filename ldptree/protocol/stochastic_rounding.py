@@ -1,4 +1,4 @@
-"""Stochastic rounding of a number to equally spaced levels of its range: to one of two neighbours, so that its mean stays exact.
+"""Round a number stochastically to one of its two neighbours among equally spaced levels, with an exact mean.
 
 This happens before a mechanism sees the label, and privacy holds for whatever it is rounded to: so these coins need not be exact.
 """
@@ -30,7 +30,7 @@ def label_levels(low: float, high: float, n_levels: int) -> tuple[float, ...]:
 def round_at_random(
     labels: ArrayLike, low: float, high: float, n_levels: int, words: Words
 ) -> NDArray[np.int64]:
-    """The level of each label, int64 [n]: of its two neighbours the upper one as often as it is near; -1 for NaN.
+    """Return the level of each label, int64 [n], of two neighbours the upper as often as it is near. -1 for NaN.
 
     A label out of range is moved to its end.
 
@@ -45,12 +45,12 @@ def round_at_random(
     place = (np.clip(np.where(is_missing, low, y), low, high) - low) / (high - low) * (n_levels - 1)
     below = np.minimum(np.floor(place), n_levels - 2)
     uniform = (words.block(y.size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    found = (below + (uniform < place - below)).astype(np.int64)
-    return np.where(is_missing, -1, found)
+    levels = (below + (uniform < place - below)).astype(np.int64)
+    return np.where(is_missing, -1, levels)
 
 
 def expected_shares(labels: ArrayLike, low: float, high: float, n_levels: int) -> NDArray[np.float64]:
-    """What share of labels is rounded to each level, on average over the coins: float64 [n_levels]."""
+    """Return the share of labels rounded to each level, on average over the coins, float64 [n_levels]."""
     y = np.clip(np.asarray(labels, dtype=np.float64), low, high)
     place = (y - low) / (high - low) * (n_levels - 1)
     below = np.minimum(np.floor(place), n_levels - 2).astype(np.int64)

@@ -1,6 +1,6 @@
-"""The unbiased totals of one round of reports: per cell and class, with the exact variance of what is made of them.
+"""Raw sums of reports, and one round's unbiased totals per cell and class, with the exact variance of any sum.
 
-Reports become raw sums in the mechanisms; what is concluded from totals is in weighting, pruning and model.
+A report becomes a sum in the mechanisms; what is concluded from totals is in weighting, pruning and model.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +17,13 @@ from ldptree.errors import DataError
 from ldptree.mechanisms import Mechanism
 from ldptree.partition.tree import Partition
 
+if TYPE_CHECKING:
+    from ldptree.protocol.protocol import Protocol
+
 
 @dataclass(frozen=True)
 class NodeTotals:
-    """Totals of every node: the sum over the cells below it. All arrays have one entry a node.
+    """Totals of every node, which sum those of the cells below it. All arrays have one entry per node.
 
     Attributes:
         counts: float64 [nodes, classes], unbiased.
@@ -94,7 +97,7 @@ class Totals:
 
     @classmethod
     def exact(cls, counts: ArrayLike, *, mechanism: Mechanism, depth: int) -> Self:
-        """Totals without noise, of true counts [cells, classes]: a simulation device, to show what the noise costs.
+        """Return totals of true counts [cells, classes], as a simulation device to show what the noise costs.
 
         They give no privacy at all and must never leave a simulation.
         """
@@ -103,7 +106,7 @@ class Totals:
 
     @classmethod
     def exact_numbers(cls, people: ArrayLike, sums: ArrayLike, *, mechanism: Mechanism, depth: int) -> Self:
-        """The same of a label that is a number: the true number of people and sum of labels of each cell, [cells].
+        """Return totals without noise of numeric labels, from people and sums of labels of cells, [cells].
 
         Raises:
             DataError: they are not of the mechanism's cells.
@@ -141,12 +144,12 @@ class Totals:
 
     @cached_property
     def margins(self) -> NDArray[np.float64]:
-        """A~ = class 1 minus half of the cell, float64 [cells]: its sign is the decision (LPCT eq. 8)."""
+        """Return A~ = class 1 minus half of the cell, float64 [cells]. Its sign is the decision (LPCT eq. 8)."""
         return _margins(self.counts)
 
     @cached_property
     def _likely(self) -> NDArray[np.float64]:
-        """Counts for variance formulas, [k]: the unbiased ones, none negative, scaled to sum to n."""
+        """Return counts for variance formulas, [k], which are the unbiased ones, none negative, scaled to sum to n."""
         likely = np.append(np.maximum(self.counts.ravel(), 0.0), max(self.outside, 0.0))
         total = likely.sum()
         return (
@@ -188,7 +191,7 @@ class Totals:
         return self.cell_variance(np.ones(self.n_classes))
 
     def cell_variance(self, class_weights: ArrayLike) -> NDArray[np.float64]:
-        """Noise variance of the sum over classes of class_weights * counts, in each cell: float64 [cells].
+        """Return the noise variance of the sum over classes of class_weights * counts, in each cell, float64 [cells].
 
         As `variance`, for one linear form a cell; class_weights is float [classes].
         """
@@ -196,14 +199,14 @@ class Totals:
 
     def label_sums(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sum of the labels of each cell where classes are levels of a number, float64 [cells]."""
-        found: NDArray[np.float64] = self.counts @ levels if self.exact_sums is None else self.exact_sums
-        return found
+        sums: NDArray[np.float64] = self.counts @ levels if self.exact_sums is None else self.exact_sums
+        return sums
 
     def label_margins(self, levels: NDArray[np.float64], mean: float, scale: float) -> NDArray[np.float64]:
         """The same of labels measured from `mean` in units of `scale`."""
         if self.exact_sums is None:
-            found: NDArray[np.float64] = self.counts @ ((levels - mean) / scale)
-            return found
+            margins: NDArray[np.float64] = self.counts @ ((levels - mean) / scale)
+            return margins
         return (self.exact_sums - mean * self.cell_counts) / scale
 
     def roll_up(self, partition: Partition) -> NodeTotals:
@@ -250,3 +253,67 @@ def _margins(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _sum_by(groups: NDArray[np.int32], values: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
     return np.stack([np.bincount(groups, column, n_groups) for column in values.T], axis=1)
+
+
+@dataclass(eq=False)
+class RawSums:
+    """Raw sums of the reports to one protocol, with a sum for each of M outputs, which are those of a public model that
+    reports are about, else one for all (`Protocol.n_outputs`).
+
+    Attributes:
+        protocol: what was answered.
+        raw: [M, raw_size] sums of reports, of the type that the mechanism adds them up in.
+        n_reports: int64 [M].
+    """
+
+    protocol: Protocol
+    raw: NDArray[Any]
+    n_reports: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, protocol: Protocol) -> Self:
+        """Nobody has reported."""
+        raw = np.stack([protocol.mechanism.no_reports() for _ in range(protocol.n_outputs)])
+        return cls(protocol, raw, np.zeros(protocol.n_outputs, dtype=np.int64))
+
+    @property
+    def n_private(self) -> int:
+        """All who reported."""
+        return int(self.n_reports.sum())
+
+    def is_output(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """bool [n], whether reports can be about these outputs, int [n]."""
+        is_valid: NDArray[np.bool_] = (outputs >= 0) & (outputs < len(self.raw))
+        return is_valid
+
+    def add(self, reports: NDArray[Any], outputs: NDArray[np.int64] | None) -> None:
+        """Add n reports as `Mechanism.randomize` makes them, on these outputs, int64 [n]; None where none was drawn.
+
+        Raises DataError where outputs are not those of the protocol.
+        """
+        if (outputs is None) != (len(self.raw) == 1):
+            raise DataError(f"reports on one of {len(self.raw)} outputs must say on which, others must not")
+        if outputs is None:
+            self._add(0, reports)
+            return
+        if not self.is_output(outputs).all():
+            raise DataError(f"a report is on none of the {len(self.raw)} outputs that there are")
+        for output in np.unique(outputs).tolist():
+            self._add(output, reports[outputs == output])
+
+    def _add(self, output: int, reports: NDArray[Any]) -> None:
+        self.raw[output] += self.protocol.mechanism.aggregate(reports)
+        self.n_reports[output] += len(reports)
+
+    def totals(self, round_number: int) -> tuple[Totals, ...]:
+        """Unbiased totals, one an output."""
+        return tuple(
+            Totals.from_raw(
+                raw,
+                mechanism=self.protocol.mechanism,
+                n_private=int(n),
+                depth=self.protocol.partition.max_depth,
+                round=round_number,
+            )
+            for raw, n in zip(self.raw, self.n_reports, strict=True)
+        )

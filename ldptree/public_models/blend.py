@@ -1,5 +1,5 @@
-"""Several public models beside each other, weighed by their answers to rows they were not fitted on: the public model unless
-another is named.
+"""Weigh several public models by their answers to rows they were not fitted on. This is the public model unless another
+is named.
 
     f = sum_i w_i f_i,    w_i >= 0,    sum_i w_i = 1
 
@@ -39,33 +39,33 @@ FEWEST_ROWS = 2 * FOLDS
 MOST_WEIGHED_ON = 10_000
 """Rows that the weights are found on where there are more."""
 MOST_ROWS = 200_000
-"""Rows that any of them sees where there are more: memory is bounded, and no model here has so many leaves or slopes that it
-learns more."""
+"""Most rows that any model sees, to bound memory. No model here has the leaves or slopes to learn from more."""
 MOST_DRAWN = 20_000
-"""Rows that a tree of a forest draws where there are more: a forest has to fit into a protocol, and trees that drew more rows
-only get larger leaves. On 100,000 rows a fourth of the time, as good on private people
-(docs/measured/correction.md)."""
+"""Most rows that a tree of a forest draws. A forest has to fit into a protocol, and trees that drew more rows only get
+larger leaves. On 100,000 rows it takes a fourth of the time, and is as good on private people
+(docs/measured/correction.md).
+"""
 MOST_BOOSTED = 40_000
-"""Rows that boosting is fitted on where there are more: so few and small trees learn no more from others."""
+"""Most rows that boosting is fitted on, as so few and small trees learn no more from others."""
 N_TREES = 200
 """Trees of a forest of weight 1; one of weight .3 keeps .3 of them."""
 GROWN = 100
 """Trees of a forest that is weighed; fewer would make it look worse than it is."""
 FEWEST_TREES = 50
-"""Of a forest of weight 1: leaves get larger until so many fit."""
+"""Fewest trees of a forest of weight 1, whose leaves get larger until so many fit."""
 LEAST_WEIGHT = 0.03
 """What weighs less is left out."""
 PENALTY = 10.0
-"""On w^2, in squared errors of the best model over public rows: on 10 rows w is nearly even, on 1,000 nearly free."""
+"""Penalty on w^2, in the best model's squared errors. On 10 rows w is nearly even, on 1,000 nearly free."""
 _PROBE = 8
 _NODE_BYTES = 48
 _DIGITS = 3
-"""Of a weight: sums whose last bits differ from machine to machine give the same weights."""
+"""Digits of a weight, so that sums whose last bits differ from machine to machine give the same weights."""
 _SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class FittedTrees:
     """A fitted model.
 
     Attributes:
@@ -111,20 +111,20 @@ class PublicSample:
     def answer_held_out(self, answer: Callable[[Rows, Floats, Rows], Floats]) -> Floats:
         """Answers [n, M] to each fold by what is fitted on the others; `answer` takes rows, labels and other rows."""
         fold = np.random.default_rng(_SEED).permutation(len(self.Y)) % FOLDS
-        found = np.empty(self.Y.shape)
+        answers = np.empty(self.Y.shape)
         for k in range(FOLDS):
             is_in = fold != k
-            found[~is_in] = answer(self.X[is_in], self.Y[is_in], self.X[~is_in])
-        return found
+            answers[~is_in] = answer(self.X[is_in], self.Y[is_in], self.X[~is_in])
+        return answers
 
 
 class Model(ABC):
-    """One of the f_i: how it is fitted."""
+    """One of the f_i and its fit."""
 
     name: str
 
     @abstractmethod
-    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> FittedTrees:
         """Fit it, with held-out answers; or a forest of so many trees, without."""
 
 
@@ -134,17 +134,17 @@ class Line(Model):
 
     name: str = "line"
 
-    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> FittedTrees:
         """See `Model`."""
         lines = sample.lines
         trees = [tree for m, line in enumerate(lines) for tree in _of_output(line.trees(1.0), m, len(lines))]
         offset = np.array([line.offset for line in lines])
-        return Learnt(trees, offset, held_out=sample.by_line if n_trees is None else None)
+        return FittedTrees(trees, offset, held_out=sample.by_line if n_trees is None else None)
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How the trees of a forest are grown.
+    """The parameters by which the trees of a forest are grown.
 
     Attributes:
         columns: share of the columns tried at a cut, or "sqrt", the root of their number.
@@ -167,22 +167,22 @@ class Forest(Model):
     of_numbers: Growth
     of_classes: Growth
 
-    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> FittedTrees:
         """See `Model`."""
         growth = _growth_within(sample, self.of_classes if sample.is_class else self.of_numbers)
         forest = _grown(sample, growth, n_trees or GROWN, is_held_out=n_trees is None)
         held_out = forest.oob_prediction_.reshape(sample.Y.shape) if n_trees is None else None
-        return Learnt(_trees_of(forest), np.zeros(sample.Y.shape[1]), is_mean=True, held_out=held_out)
+        return FittedTrees(_trees_of(forest), np.zeros(sample.Y.shape[1]), is_mean=True, held_out=held_out)
 
 
 @dataclass(frozen=True)
-class Rest(Model):
+class ResidualForest(Model):
     """The ridge regression, and a forest on what it leaves of rows that it was not fitted on; the trees are the forest's."""
 
     forest: Forest
     name: str = "line and forest"
 
-    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> FittedTrees:
         """See `Model`."""
         forest = self.forest.learn(replace(sample, Y=sample.Y - sample.by_line), n_trees)
         if forest.held_out is None:
@@ -200,16 +200,20 @@ class Boosting(Model):
     learning_rate: float
     min_samples_leaf: int
 
-    def learn(self, sample: PublicSample, n_trees: int | None = None) -> Learnt:
+    def learn(self, sample: PublicSample, n_trees: int | None = None) -> FittedTrees:
         """See `Model`."""
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, "openmp"):  # more threads cost more than they save
             fitted = [self._fit(*_draw_most(MOST_BOOSTED, sample.X, y)) for y in sample.Y.T]
             held_out = sample.answer_held_out(self._answer) if n_trees is None else None
-        trees = [tree for m, one in enumerate(fitted) for tree in _of_output(_rounds_of(one), m, len(fitted))]
-        offset = np.array([float(np.ravel(one._baseline_prediction)[0]) for one in fitted])
-        return Learnt(trees, offset, held_out=held_out)
+        trees = [
+            tree
+            for m, booster in enumerate(fitted)
+            for tree in _of_output(_rounds_of(booster), m, len(fitted))
+        ]
+        offset = np.array([float(np.ravel(booster._baseline_prediction)[0]) for booster in fitted])
+        return FittedTrees(trees, offset, held_out=held_out)
 
     def _fit(self, X: Rows, y: Floats) -> Any:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -228,7 +232,7 @@ class Boosting(Model):
 
 
 LINE = Line()
-REST = Rest(Forest("rest", of_numbers=Growth(1.0, 2), of_classes=Growth(0.5, 2)))
+REST = ResidualForest(Forest("rest", of_numbers=Growth(1.0, 2), of_classes=Growth(0.5, 2)))
 MODELS: tuple[Model, ...] = (
     LINE,
     REST,
@@ -241,7 +245,7 @@ MODELS: tuple[Model, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """What was fitted.
+    """The fitted blend.
 
     Attributes:
         ensemble: f.
@@ -269,12 +273,12 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
         some = replace(sample, X=X[at], Y=Y[at])
     _ = some.by_line  # two models take it: once is enough
     learnt = _learn_each(lambda model: model.learn(some))
-    answers = np.stack([one.held_out for one in learnt if one.held_out is not None])
+    answers = np.stack([model.held_out for model in learnt if model.held_out is not None])
     w = weigh(answers, some.Y)
     if some is not sample:
         first, weight_of = dict(zip(MODELS, learnt, strict=True)), dict(zip(MODELS, w, strict=True))
 
-        def learn_from_all(model: Model) -> Learnt:
+        def learn_from_all(model: Model) -> FittedTrees:
             if not weight_of[model] and model is not LINE:
                 return first[model]
             return model.learn(sample, _share_of(N_TREES, weight_of[model]))
@@ -289,13 +293,13 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
     return Blend(ensemble=ensemble, errors=some.Y - np.tensordot(w, answers, 1), weights=weights)
 
 
-def _without_largest_boosting(learnt: Sequence[Learnt], w: Floats) -> Floats | None:
-    """Weights without the boosting of the most trees: one an output and round, of which none can be left out as of a forest. None
-    where there is none.
+def _without_largest_boosting(learnt: Sequence[FittedTrees], w: Floats) -> Floats | None:
+    """Return weights without the boosting of the most trees, or None if there is none. It has a tree for each output
+    and round, of which none can be left out as of a forest.
     """
     sizes = [
-        len(one.trees) if weight and isinstance(model, Boosting) else 0
-        for model, one, weight in zip(MODELS, learnt, w, strict=True)
+        len(learned.trees) if weight and isinstance(model, Boosting) else 0
+        for model, learned, weight in zip(MODELS, learnt, w, strict=True)
     ]
     if not any(sizes):
         return None
@@ -306,7 +310,7 @@ def _without_largest_boosting(learnt: Sequence[Learnt], w: Floats) -> Floats | N
     return np.asarray(others / others.sum())
 
 
-def _learn_each(learn: Callable[[Model], Learnt]) -> list[Learnt]:
+def _learn_each(learn: Callable[[Model], FittedTrees]) -> list[FittedTrees]:
     """Every model, as many at once as there are cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # the last take longest: begun first, they do not end alone
@@ -321,33 +325,33 @@ def weigh(answers: Floats, wanted: Floats) -> Floats:
     products = errors @ errors.T / errors.shape[1]
     least = float(products.diagonal().min())
     if least == 0.0:  # exact: nothing is better than the first of those
-        found = np.zeros(len(answers))
-        found[int(np.argmin(products.diagonal()))] = 1.0
-        return found
+        weights = np.zeros(len(answers))
+        weights[int(np.argmin(products.diagonal()))] = 1.0
+        return weights
     products /= least
     products += (PENALTY / len(wanted) + 1e-9) * np.eye(len(answers))
     root = np.linalg.cholesky(products)
     # the least w' P w with sum w = 1: without that condition, of w' P w + (1 - sum w)^2, but for a factor
-    found, _ = nnls(np.vstack([root.T, np.ones(len(answers))]), np.append(np.zeros(len(answers)), 1.0))
-    found /= found.sum()
-    found[found < LEAST_WEIGHT] = 0.0
-    found = np.round(found / found.sum(), _DIGITS)
-    return np.asarray(found / found.sum())
+    weights, _ = nnls(np.vstack([root.T, np.ones(len(answers))]), np.append(np.zeros(len(answers)), 1.0))
+    weights /= weights.sum()
+    weights[weights < LEAST_WEIGHT] = 0.0
+    weights = np.round(weights / weights.sum(), _DIGITS)
+    return np.asarray(weights / weights.sum())
 
 
-def _summed(learnt: Sequence[Learnt], w: Floats, max_bytes: int) -> Ensemble:
+def _summed(learnt: Sequence[FittedTrees], w: Floats, max_bytes: int) -> Ensemble:
     """One list of trees, with as many of each forest as its weight has a part in `N_TREES`, or as fit."""
     weights = w.copy()
     weights[MODELS.index(LINE)] += w[MODELS.index(REST)]
-    offset = sum((weight * one.offset for weight, one in zip(weights, learnt, strict=True)), np.zeros(1))
+    offset = sum((weight * model.offset for weight, model in zip(weights, learnt, strict=True)), np.zeros(1))
     n_trees = float(N_TREES)
     while True:
         kept = [_share_of(n_trees, weight) for weight in w]
         trees = [
             tree
-            for one, weight, n in zip(learnt, weights, kept, strict=True)
+            for model, weight, n in zip(learnt, weights, kept, strict=True)
             if weight
-            for tree in one.times(float(weight), n)
+            for tree in model.times(float(weight), n)
         ]
         if not trees:  # a line without a slope
             trees = [_constant(offset.size)]
@@ -374,24 +378,24 @@ def _answer_by_lines(X: Rows, Y: Floats, others: Rows) -> Floats:
 
 def _of_output(trees: Sequence[Tree], output: int, n_outputs: int) -> list[Tree]:
     """Trees of values [nodes, 1], as trees of n_outputs that only have something to say of one."""
-    found = []
+    wide_trees = []
     for *shape, value in trees:
         wide = np.zeros((len(value), n_outputs))
         wide[:, output] = value[:, 0]
-        found.append((*shape, wide))
-    return found
+        wide_trees.append((*shape, wide))
+    return wide_trees
 
 
 def _rounds_of(boosted: Any) -> list[Tree]:
     """The trees of a boosting of numbers."""
-    found = []
+    trees = []
     for (predictor,) in boosted._predictors:
         nodes = predictor.nodes
         is_leaf = nodes["is_leaf"].astype(bool)
         left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
         value = np.where(is_leaf, nodes["value"], 0.0)[:, None]
-        found.append((nodes["feature_idx"], nodes["num_threshold"], left, right, value))
-    return found
+        trees.append((nodes["feature_idx"], nodes["num_threshold"], left, right, value))
+    return trees
 
 
 def _grown(sample: PublicSample, growth: Growth, n_trees: int, *, is_held_out: bool) -> Any:
@@ -410,7 +414,7 @@ def _grown(sample: PublicSample, growth: Growth, n_trees: int, *, is_held_out: b
 
 
 def _trees_of(forest: Any) -> list[Tree]:
-    trees = (one.tree_ for one in forest.estimators_)
+    trees = (estimator.tree_ for estimator in forest.estimators_)
     return [(t.feature, t.threshold, t.children_left, t.children_right, t.value[:, :, 0]) for t in trees]
 
 

@@ -35,7 +35,7 @@ _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 8
 _ROOM = 0.9
 _NEVER = -700.0
-"""Log odds of a class that no public row has: a share of 10^-304."""
+"""Log odds of a class that no public row has, for a share of 10^-304."""
 
 
 def fit_public(
@@ -149,14 +149,14 @@ def _within(model: PublicModel, max_bytes: int) -> PublicModel:
 
 
 def _one_share(ensemble: Ensemble, n_classes: int) -> Ensemble:
-    """Of two shares that add up to 1, only the second: half the size."""
+    """Return only the second of two shares that add up to 1, at half the size."""
     if n_classes != 2 or ensemble.link != "identity" or ensemble.n_outputs != 2:
         return ensemble
     return replace(ensemble, value=ensemble.value[:, 1:], offset=ensemble.offset[1:])
 
 
 def _trees_of(fitted: Any, n_classes: int) -> Ensemble:
-    """A model fitted here, with an output for every declared class: one that no public row has gets no share."""
+    """Return a fitted model with an output for every declared class, and no share for one without public rows."""
     ensemble = from_sklearn(fitted)
     seen = fitted.classes_ if n_classes else np.arange(0)
     if len(seen) == n_classes:
@@ -238,11 +238,11 @@ def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tu
 
 def _blend(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicModel:
     unit = 1.0 if n_classes else unit_of(y)
-    found = fit_blend(X, indicators(y, n_classes) / unit, is_class=n_classes > 0, max_bytes=max_bytes)
-    ensemble = found.ensemble
+    blend = fit_blend(X, indicators(y, n_classes) / unit, is_class=n_classes > 0, max_bytes=max_bytes)
+    ensemble = blend.ensemble
     if unit != 1.0:
         ensemble = replace(ensemble, value=ensemble.value * unit, offset=ensemble.offset * unit)
-    return PublicModel(ensemble=ensemble, errors=found.errors * unit, n_classes=n_classes)
+    return PublicModel(ensemble=ensemble, errors=blend.errors * unit, n_classes=n_classes)
 
 
 def _grown(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Tree = tuple[NDArray[np.int64], Floats, NDArray[np.int64], NDArray[np.int64], Floats]
 
 STEPS = 32
-"""Steps of a column: as many at equal distances, as many with equally many public rows."""
+"""Steps of a column, as many at equal distances, as many with equally many public rows."""
 PENALTIES = tuple(float(v) for v in np.logspace(-4, 2, 7))
 """Ridge penalties in public rows, for columns of variance 1; the best by leaving one row out is taken."""
 MOST_LEFT_OUT = 5_000
@@ -45,15 +45,15 @@ class StepTransform:
     @classmethod
     def of(cls, X: Rows) -> StepTransform:
         """Of encoded public rows [n, d], n >= 1; a column with one value has one step."""
-        found = [_steps(column.astype(np.float64)) for column in X.T]
-        return cls(tuple(f[0] for f in found), tuple(f[1] for f in found))
+        steps = [_steps(column.astype(np.float64)) for column in X.T]
+        return cls(tuple(f[0] for f in steps), tuple(f[1] for f in steps))
 
     def __call__(self, X: Rows) -> Floats:
         """float64 [n, d] of encoded rows."""
-        found = np.empty(X.shape, dtype=np.float64)  # many rows are not held twice
+        transformed = np.empty(X.shape, dtype=np.float64)  # many rows are not held twice
         for j, (limits, values) in enumerate(zip(self.limits, self.values, strict=True)):
-            found[:, j] = values[np.searchsorted(limits, X[:, j].astype(np.float64))]
-        return found
+            transformed[:, j] = values[np.searchsorted(limits, X[:, j].astype(np.float64))]
+        return transformed
 
 
 def _draw(n: int) -> NDArray[np.int64]:
@@ -121,7 +121,7 @@ class Linear:
 
 
 def _tree(column: int, limits: Floats, values: Floats) -> Tree:
-    """The balanced tree of a function with limits.size + 1 steps of one column: parents before children."""
+    """Return the balanced tree of a function with limits.size + 1 steps of one column, parents before children."""
     feature: list[int] = []
     threshold: list[float] = []
     children: tuple[list[int], list[int]] = ([], [])

@@ -1,4 +1,4 @@
-"""The public model that reports mend, as plain arrays: its answers, its out-of-fold errors, and how unsure it is.
+"""The public model that reports correct, as plain arrays, with answers, out-of-fold errors, and its doubt.
 
 How it is fitted is in `fit`, the arrays are in `ldptree.models.ensemble`, what is done about its errors in
 `ldptree.families.correction`.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicModel:
-    """A public model with M outputs: 1 for a number, the share of class 1 for two classes, a share a class for more.
+    """A public model with M outputs, which are a number, the share of class 1, or a share for each of more classes.
 
     Attributes:
         ensemble: what is published; its values are the rounded ones.
@@ -65,11 +65,11 @@ class PublicModel:
             partition: the collection tree.
             X: the public rows [n, d] that the base was fitted on.
         """
-        found = np.zeros((partition.n_leaves, self.n_outputs))
+        variances = np.zeros((partition.n_leaves, self.n_outputs))
         for output, tree in enumerate(self.smoothed):
             variance = tree.variance_of_means(tree.partition.apply(X), partition.apply(X), partition.n_leaves)
-            found[:, output] = np.where(np.isnan(variance), np.nanmax(variance), variance)
-        return found
+            variances[:, output] = np.where(np.isnan(variance), np.nanmax(variance), variance)
+        return variances
 
 
 def n_outputs(n_classes: int) -> int:
@@ -78,22 +78,22 @@ def n_outputs(n_classes: int) -> int:
 
 
 def answers(ensemble: Ensemble, X: Rows, n_classes: int) -> Floats:
-    """float64 [n, M] of encoded rows: of two shares, the one of class 1 (see `PublicModel`)."""
-    found: Floats = ensemble.predict(X)
-    return found[:, 1:] if n_classes == 2 and found.shape[1] == 2 else found
+    """Return float64 [n, M] of encoded rows, where two shares give the one of class 1 (see `PublicModel`)."""
+    predicted: Floats = ensemble.predict(X)
+    return predicted[:, 1:] if n_classes == 2 and predicted.shape[1] == 2 else predicted
 
 
 def indicators(y: NDArray[Any], n_classes: int) -> Floats:
-    """What the outputs are compared with, float64 [n, M]: numbers, or 0 and 1 of class 1, or of every class.
+    """Return the targets of the outputs, float64 [n, M], which are numbers, or 0 and 1 for class 1 or for every class.
 
     NaN for a class below 0, one that is not declared.
     """
     if not n_classes:
         return np.asarray(y, dtype=np.float64)[:, None]
     codes = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-    found: Floats = (np.asarray(y)[:, None] == codes).astype(np.float64)
-    found[np.asarray(y) < 0] = np.nan
-    return found
+    indicated: Floats = (np.asarray(y)[:, None] == codes).astype(np.float64)
+    indicated[np.asarray(y) < 0] = np.nan
+    return indicated
 
 
 def constant(value: Floats, n_classes: int) -> PublicModel:

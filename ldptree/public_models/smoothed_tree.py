@@ -1,4 +1,4 @@
-"""The smoothed public tree: a CART on public rows, every cell drawn towards its ancestors as far as held-out rows say.
+"""The smoothed public tree, a CART whose cells are drawn towards their ancestors as held-out rows tell.
 
 What lives here: the public model that knows how unsure it is, cell by cell, which `correction` needs to weigh reports against
 it. What does not: private rows, and other public models (`fit`).
@@ -33,7 +33,7 @@ FOLDS = 5
 STEP_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 DECAY_GRID = (0.4, 0.6, 0.8, 1.0)
 VAGUE = 1e4
-"""Variance of the root's value, in s^2: next to nothing is known of it beforehand."""
+"""Variance of the root's value, in s^2, of which next to nothing is known beforehand."""
 MOST_WEIGHTS = 2**20
 """Weights of groups times nodes that are gone through at once."""
 
@@ -88,15 +88,15 @@ class SmoothedTree:
         levels = Levels.of(self.partition.parent)
         spread = np.where(self.count > 0, self.noise / np.maximum(self.count, 1.0), np.inf)
         innovation = self.noise * _innovation(self.step, self.decay, levels.max_depth)
-        found = np.full(n_cells, np.nan)
+        variances = np.full(n_cells, np.nan)
         nodes = self.partition.leaves[leaves]
         at_once = max(1, MOST_WEIGHTS // levels.n_nodes)
         seen = np.unique(cells)
         for some in (seen[i : i + at_once] for i in range(0, seen.size, at_once)):
             counts = np.stack([np.bincount(nodes[cells == cell], minlength=levels.n_nodes) for cell in some])
             weights = counts / counts.sum(axis=1, keepdims=True)
-            found[some] = variances_of_sums(levels, spread, innovation, weights)
-        return found
+            variances[some] = variances_of_sums(levels, spread, innovation, weights)
+        return variances
 
 
 def fit(X: NDArray[np.float32], y: Floats) -> SmoothedTree:
@@ -164,7 +164,7 @@ def _smoothed(
     centre = float(mean[count > 0].mean())
     shape = (len(grid), mean.size)
     innovation = np.stack([_innovation(step, decay, levels.max_depth) for step, decay in grid])
-    found = posterior(
+    smoothed = posterior(
         levels, np.broadcast_to(mean - centre, shape), np.broadcast_to(variance, shape), innovation
     )
-    return found.mean + centre, found.variance
+    return smoothed.mean + centre, smoothed.variance

@@ -1,4 +1,4 @@
-"""Holders whose cells and numbers are known, as only a simulation knows them: their true sums, and their reports drawn again.
+"""Holders with known cells and numbers, as in a simulation, with their true sums and their reports drawn again.
 
 Nothing here is a release. What is concluded from totals is the families'.
 """
@@ -31,7 +31,7 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True, eq=False)
 class KnownHolders:
-    """Everybody who is asked about a number: eight bytes a holder.
+    """Everybody who is asked about a number, at eight bytes a holder.
 
     Attributes:
         protocol: the question.
@@ -54,7 +54,7 @@ class KnownHolders:
         return cls(protocol, np.concatenate(cells), np.concatenate(labels))
 
     def sums(self) -> tuple[Floats, Floats]:
-        """People of each cell, and the sum of their labels moved into the range: float64 [L] each."""
+        """Return the people of each cell, and the sum of their labels moved into the range, float64 [L] each."""
         n_cells, is_in = self.protocol.n_cells, self.cells >= 0
         moved = np.clip(self.labels[is_in].astype(np.float64), *self.protocol.label_range)
         count = np.bincount(self.cells[is_in], minlength=n_cells).astype(np.float64)
@@ -89,7 +89,7 @@ class KnownHolders:
 
 @dataclass(frozen=True, eq=False)
 class KnownResiduals:
-    """Everybody who is asked how wrong a public model is: four bytes a holder, and four for each of M outputs.
+    """Everybody who is asked how wrong a public model is, at four bytes a holder, and four for each of M outputs.
 
     Attributes:
         protocol: the question, with the model in it.
@@ -104,15 +104,15 @@ class KnownResiduals:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """bool [n], who has both."""
-        found: NDArray[np.bool_] = (self.cells >= 0) & ~np.isnan(self.residuals).any(axis=1)
-        return found
+        is_usable: NDArray[np.bool_] = (self.cells >= 0) & ~np.isnan(self.residuals).any(axis=1)
+        return is_usable
 
     def drawn_again(self, words: Words, mechanism: Mechanism | None = None) -> tuple[Totals, ...]:
-        """The totals that another draw of everybody's coins would have given, one an output. `mechanism`: see `KnownHolders`."""
+        """Return the totals of another draw of everybody's coins, one for each output. See `KnownHolders`."""
         outputs, generator = self.protocol.draw_outputs(len(self.cells), words), words.generator()
-        found = []
+        totals = []
         for output in range(self.protocol.n_outputs):
             is_on = slice(None) if outputs is None else outputs == output
             holders = KnownHolders(self.protocol, self.cells[is_on], self.residuals[is_on, output])
-            found.append(holders.drawn_again(words, generator, mechanism))
-        return tuple(found)
+            totals.append(holders.drawn_again(words, generator, mechanism))
+        return tuple(totals)

@@ -1,4 +1,4 @@
-"""Fast draws by look-up: categories, quantile functions and bins kept as flat tables, many cells in each.
+"""Draw fast by look-up, with categories, quantile functions and bins kept as flat tables, many cells in each.
 
 Only how to draw is here; what the cells mean is said where the tables are used.
 """
@@ -17,7 +17,7 @@ _GUIDE_BITS: Final = 12
 
 @dataclass(frozen=True)
 class Guide:
-    """Categorical distributions, one a cell, each as 2^12 equally likely values: a draw is one look-up."""
+    """Categorical distributions, one for each cell, as 2^12 equally likely values. A draw is one look-up."""
 
     values: NDArray[np.uint8]  # flat, [cells * 2^12]
 
@@ -52,8 +52,7 @@ class Quantiles:
 
     @classmethod
     def of(cls, written: dict[str, Any]) -> Quantiles:
-        """From {"rows": [r, n], "cells": [...] numbers of rows}: a function used by many cells is written
-        once."""
+        """Read {"rows": [r, n], "cells": [...] numbers of rows}, which has a function used by many cells once."""
         table = np.asarray(written["rows"], dtype=np.float32)[np.asarray(written["cells"])]
         return cls(table.ravel(), table.shape[-1])
 
@@ -70,7 +69,7 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class Steps:
-    """Bin numbers of values on a fine grid: what np.digitize would say, by one look-up."""
+    """The bin numbers of values on a fine grid, as np.digitize gives them, by one look-up."""
 
     bins: NDArray[np.uint8]
     per_unit: int
@@ -83,7 +82,7 @@ class Steps:
 
     def of_values(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         """Bin of each value, uint8 [n]; values are not negative."""
-        found: NDArray[np.uint8] = self.bins[
+        bins: NDArray[np.uint8] = self.bins[
             np.minimum(values * self.per_unit, len(self.bins) - 1).astype(np.int32)
         ]
-        return found
+        return bins

@@ -57,7 +57,7 @@ Array = NDArray[Any]
 
 
 def blocks(rows: int, seed: int) -> Iterator[dict[str, Array]]:
-    """Yield `rows` simulated trips as blocks of up to `BLOCK` rows: one 1-d array a column of `COLUMNS`.
+    """Yield `rows` simulated trips as blocks of up to `BLOCK` rows, with one 1-d array for each of `COLUMNS`.
 
     Deterministic in `seed`, and a shorter file is the beginning of a longer one of the same seed. Rows are
     sorted by taxi_id, day and hour, as in the challenge's file. Money is in whole dollars, times in seconds,
@@ -80,7 +80,7 @@ def blocks(rows: int, seed: int) -> Iterator[dict[str, Array]]:
 
 
 def shift_of(day: Array, hour: Array) -> Array:
-    """The challenge's shift, 0..20: 3 * day + (0 for 19h to 3h, 1 for 11h to 19h, 2 for 3h to 11h).
+    """Return the challenge's shift, 0..20, which is 3 * day + (0 for 19h to 3h, 1 for 11h to 19h, 2 for 3h to 11h).
 
     Sunday (day 6) from 19h on is shift 0.
     """
@@ -197,7 +197,7 @@ _SCORES: Final = ("hour", "pickup", "dropoff", "fare", "miles", "minutes", "fare
 
 @dataclass(frozen=True)
 class _Rides:
-    """What is known of each trip before the meter starts; arrays [BLOCK]."""
+    """The facts of each trip before the meter starts; arrays [BLOCK]."""
 
     company: Array
     kind: (
@@ -278,7 +278,7 @@ def _taxi_weeks(m: _Model, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _dropoffs(m: _Model, rng: np.random.Generator, company: Array, kind: Array, pickup: Array) -> Array:
-    """Area codes, uint8: the pickup's own, 0 where not known, or another."""
+    """Draw area codes, uint8, which are the pickup's own, 0 where not known, or another."""
     cell = kind.astype(np.int32) * 78 + pickup
     chance = m.ends[cell]
     other = 1 - chance.sum(1)
@@ -291,8 +291,7 @@ def _dropoffs(m: _Model, rng: np.random.Generator, company: Array, kind: Array, 
 
 
 def _fares(m: _Model, rng: np.random.Generator, rides: _Rides) -> Array:
-    """Dollars and cents, float32: by company, kind and route; nothing at all for a few, far too much for a
-    few."""
+    """Draw fares in dollars and cents, float32, by company, kind and route, with a few 0 or far too large."""
     route = m.route[rides.pickup.astype(np.int32) * 78 + rides.dropoff]
     fare = (
         m.fares.draw(rng, (rides.company * 4 + rides.kind) * m.n_routes + route)
@@ -308,8 +307,7 @@ def _fares(m: _Model, rng: np.random.Generator, rides: _Rides) -> Array:
 
 
 def _metered(m: _Model, rng: np.random.Generator, rides: _Rides, fare: Array) -> tuple[Array, Array]:
-    """Miles (float32) and whole seconds (float32) as the meter recorded them: either is zero on some
-    trips."""
+    """Draw miles (float32) and whole seconds (float32) as the meter recorded them. Either is zero on some trips."""
     fare_bin = m.fare_steps.of_values(fare)
     state = m.states.draw(rng, (rides.company * 4 + rides.kind) * m.n_fares + fare_bin)
     metered = np.clip(fare - 2, 1, 100)
@@ -363,7 +361,7 @@ def _payments(
 def _tips_and_extras(
     m: _Model, rng: np.random.Generator, rides: _Rides, payment: Array, fare: Array
 ) -> tuple[Array, Array]:
-    """Dollars and cents, float32: tips by payment and fare; extras by payment, place and kind of meter."""
+    """Draw dollars and cents, float32, for tips by payment and fare, and extras by payment, place and meter."""
     is_card = payment == CARD
     tip_class = np.array([3, 1, 2, 3], dtype=np.int32)[rides.kind]
     tip_class[is_card] = 0

@@ -1,1 +1,1 @@
-"""Who a holder is, and what keeps the holders' zone theirs: names, digests of rows, the secret, file modes."""
+"""Names of holders, the secret of their zone, and the modes of its files."""

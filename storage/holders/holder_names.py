@@ -1,8 +1,8 @@
-"""Names in the holders' column: a whole number or a text, in one canonical form for each person.
+"""Read names in the holders' column as whole numbers or texts, in one canonical form for each person.
 
-Whole numbers written as floats are whole numbers (7000.0 is 7000), and leading zeros of whole numbers do not count. Texts are
-trimmed and in Unicode's composed form (NFC), and otherwise kept: 007 and 7 are two texts. The type of a column is declared, or
-the file's own, or found from public rows; never from private ones.
+Whole numbers written as floats are whole numbers (7000.0 is 7000), and leading zeros of whole numbers do not count. Texts have
+the spelling that a client gives them (`ldptree.protocol.ledger.name_of`), and are otherwise kept: 007 and 7 are two texts, as are
+Zoe and zoe. The type of a column is declared, or the file's own, or told by public rows; never by private ones.
 """
 
 from __future__ import annotations
@@ -13,21 +13,26 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldptree.errors import DataError, ProtocolMismatch
+from ldptree.protocol.ledger import name_of
 from schemas.dataset import ColumnType, DatasetSpec
-from storage.holders.row_digests import BLANKS, EXACT
 from storage.raw import raw_files
 from storage.raw.public_rows import PublicRows
 from storage.raw.raw_files import RawFile
-from storage.sql import literal, quote
+from storage.sql import quote
 
 NameType = Literal["integer", "text"]
 WORDS = {"integer": "whole numbers", "text": "texts"}
 NUMBER = r"^[+-]?\d{1,18}(\.\d*)?([eE][+-]?\d+)?$"
 """What a number looks like that may be a name; with more digits it is a text, of which every digit counts."""
+EXACT = 2**53
+"""Whole numbers below it are exact in a float."""
+NOT_PLAIN = "[^ -~]|^ | $"
+"""What a text may have that has more than one spelling; all others are spelled as they are."""
 
 
 def name_type(
@@ -37,37 +42,37 @@ def name_type(
     public: PublicRows,
     rule_types: Mapping[str, ColumnType],
 ) -> ColumnType:
-    """How the names in the holders' column of raw files are read: as integers or texts, or as they are declared.
+    """Return the type of the names in the holders' column of raw files, as declared, or else integers or texts.
 
     Raises DataError where names are texts, and a file has them as floating-point numbers.
     """
     column = spec.holder
     declared = spec.types.get(column)
     families = {file.family(column) for file in files}
-    found: ColumnType
+    kind: ColumnType
     if declared is not None:
-        found = declared
+        kind = declared
     elif families <= {"integer", "number"}:
-        found = "integer"
+        kind = "integer"
     elif families & {"boolean"}:
-        found = "text"
+        kind = "text"
     else:
-        found = _shown_by_public_rows(column, files, connection, public, rule_types)
-    if found == "text" and "number" in families:
+        kind = _shown_by_public_rows(column, files, connection, public, rule_types)
+    if kind == "text" and "number" in families:
         declare = f'dataset.types = {{"{column}" = "integer"}}'
         raise DataError(
             f'column "{column}" (the holder): floating-point numbers, where names are texts. Write them as texts, or declare '
             f"them whole numbers: {declare}."
         )
-    return found
+    return kind
 
 
-def check_name_type(column: str, found: str, known: str | None, where: str) -> None:
+def check_name_type(column: str, kind: str, known: str | None, where: str) -> None:
     """Raises ProtocolMismatch where names of one column were of another type before."""
-    if known is None or known == found:
+    if known is None or known == kind:
         return
     raise ProtocolMismatch(
-        f'column "{column}" (the holder): {WORDS[found]}, and in {where} its names were {WORDS[known]}: one person would count '
+        f'column "{column}" (the holder): {WORDS[kind]}, and in {where} its names were {WORDS[known]}: one person would count '
         "as two. Nobody was asked. Write the column as it was written first, or, where only the type is told otherwise, set "
         f'dataset.types = {{"{column}" = "{known}"}}.'
     )
@@ -78,13 +83,20 @@ def hash_names(path: Path, column: str) -> NDArray[np.uint64]:
 
     Raises DataError where a column that was derived holds numbers that are not whole.
     """
-    name = quote(column)
-    if _is_float(path, column):
+    import duckdb
+
+    names, name = pq.read_table(path, columns=[column]), quote(column)
+    kind = names.schema.field(column).type
+    if pa.types.is_string(kind):
+        names = pa.table({column: pa.chunked_array(map(_spelled, names.column(column).chunks), kind)})
+    elif pa.types.is_floating(kind):
         whole = f"TRY_CAST({name} AS BIGINT)"
         name = f"CASE WHEN abs({name}) < {EXACT} AND CAST({whole} AS DOUBLE) = {name} THEN {whole} END"
-    is_text = pa.types.is_string(pq.read_schema(path).field(column).type)
-    text = f"nfc_normalize(trim({name}, {literal(BLANKS)}))" if is_text else f"({name})::VARCHAR"
-    hashed = _hashed(path, text)
+    # No temporary directory: one would hold names in the working folder.
+    with duckdb.connect(config={"temp_directory": ""}) as connection:
+        # MD5 as a mixer that no DuckDB release changes, not for secrecy: this stays in the holders' zone.
+        query = f"SELECT md5_number_lower(({name})::VARCHAR) AS h FROM names"
+        hashed = connection.register("names", names).execute(query).fetchnumpy()["h"]
     if np.ma.is_masked(hashed):
         raise DataError(
             f'column "{column}" (the holder): not a whole number in private rows. Derive a whole number or a text.'
@@ -92,31 +104,17 @@ def hash_names(path: Path, column: str) -> NDArray[np.uint64]:
     return np.asarray(hashed, dtype=np.uint64)
 
 
-def hash_names_as_floats(path: Path, column: str) -> NDArray[np.uint64]:
-    """The same as earlier versions hashed numbers that were floats, or had a declared range: 7000 as 7000.0. [0] of texts."""
-    if type_of_stored_names(path, column) == "text":
-        return np.empty(0, np.uint64)
-    return np.asarray(_hashed(path, f"{quote(column)}::DOUBLE::VARCHAR"), dtype=np.uint64)
-
-
-def _hashed(path: Path, text: str) -> Any:
-    import duckdb
-
-    # No temporary directory: one would hold names in the working folder.
-    with duckdb.connect(config={"temp_directory": ""}) as connection:
-        # MD5 as a mixer that no DuckDB release changes, not for secrecy: this stays in the holders' zone.
-        query = f"SELECT md5_number_lower({text}) AS h FROM read_parquet({literal(str(path))})"
-        return connection.execute(query).fetchnumpy()["h"]
+def _spelled(names: pa.Array) -> pa.Array:
+    """Texts in their one spelling."""
+    has_others = pc.match_substring_regex(names, NOT_PLAIN)
+    others = [name_of(name) for name in names.filter(has_others).to_pylist()]
+    return pc.replace_with_mask(names, has_others, pa.array(others, names.type)) if others else names
 
 
 def type_of_stored_names(path: Path, column: str) -> NameType:
     """The type of the names in a Parquet file of typed rows."""
     kind = pq.read_schema(path).field(column).type
     return "integer" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "text"
-
-
-def _is_float(path: Path, column: str) -> bool:
-    return bool(pa.types.is_floating(pq.read_schema(path).field(column).type))
 
 
 def type_of_names(kind: ColumnType) -> NameType:

@@ -1,4 +1,4 @@
-"""Who may read the holders' zone: its owner only, whatever the umask. Folders have mode 0700, files 0600."""
+"""Close a zone's files to all but their owner, whatever the umask. Folders have mode 0700, files 0600."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FOLDER, FILE = 0o700, 0o600
 
 
 def close_to_others(folder: Path) -> None:
-    """Give a folder and all below it to its owner only; what is not there is passed over. Raises OSError."""
+    """Give a folder and all below it, or a file, to its owner only; what is not there is passed over. Raises OSError."""
     with suppress(FileNotFoundError):  # of another run, which has just moved it
-        _set_mode(folder, FOLDER)
+        _set_mode(folder, FOLDER if folder.is_dir() else FILE)
     for place, folders, files in os.walk(folder):
         for name in folders + files:
             with suppress(FileNotFoundError):
@@ -36,6 +36,6 @@ def append_privately(path: Path) -> BinaryIO:
 
 
 def _set_mode(path: Path, mode: int) -> None:
-    found = path.lstat().st_mode
-    if not stat.S_ISLNK(found) and stat.S_IMODE(found) != mode:
+    current = path.lstat().st_mode
+    if not stat.S_ISLNK(current) and stat.S_IMODE(current) != mode:
         path.chmod(mode)

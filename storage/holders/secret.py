@@ -1,4 +1,4 @@
-"""The holders' secret: made on first use, and never where something says that there was one.
+"""Make the holders' secret on first use, and never where something says that there was one.
 
 Under another secret nobody would be recognised.
 """
@@ -46,7 +46,7 @@ def secret_of(objects: ObjectStore) -> bytes:
 
 
 def has_secret(objects: ObjectStore) -> bool:
-    """Whether there is one."""
+    """Return whether there is one."""
     return objects.size(SECRET) is not None
 
 
@@ -61,7 +61,7 @@ def refuse_new_secret(objects: ObjectStore) -> None:
 
 
 def other_secret(objects: ObjectStore) -> ArtifactCorrupt:
-    """What is said where the secret is not the one that this folder began with."""
+    """Return the fault where the secret is not the one that this folder began with."""
     return ArtifactCorrupt(
         f"{objects.where(SECRET)}: the holders' secret is damaged, or of another work folder: what was kept under it does not "
         f"match. {REMEDY}"

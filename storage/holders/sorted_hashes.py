@@ -1,4 +1,4 @@
-"""Long lists of hashes, kept in order: which of others are in them, how often, and one more list put in."""
+"""Keep long lists of hashes in order, find which of others are in them, and add a list."""
 
 from __future__ import annotations
 
@@ -12,21 +12,14 @@ MANY = 1 << 16
 
 
 def merge(ordered: Hashes, more: Hashes) -> Hashes:
-    """Two sorted lists as one: a stable sort merges the two runs that it finds."""
+    """Merge two sorted lists with a stable sort, which merges the two runs that it finds."""
     if not len(ordered):
         return more
     return np.sort(np.concatenate([ordered, more]), kind="stable")
 
 
-def count_in(ordered: Hashes, hashes: Hashes) -> NDArray[np.int64]:
-    """How often each hash stands in a sorted list, int64 [n]."""
-    if not len(ordered):
-        return np.zeros(len(hashes), np.int64)
-    return _search(ordered, hashes, "right") - _search(ordered, hashes, "left")
-
-
 def place_in(ordered: Hashes, hashes: Hashes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each hash first stands in a sorted list, and whether it is there, [n]."""
+    """Return where each hash first stands in a sorted list, and whether it is there, [n]."""
     if not len(ordered):
         return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
     at = np.minimum(_search(ordered, hashes, "left"), len(ordered) - 1)
@@ -38,6 +31,6 @@ def _search(ordered: Hashes, values: Hashes, side: Literal["left", "right"]) -> 
     if len(ordered) < MANY or np.all(values[1:] >= values[:-1]):
         return np.searchsorted(ordered, values, side)
     order = np.argsort(values)
-    found = np.empty(len(values), np.int64)
-    found[order] = np.searchsorted(ordered, values[order], side)
-    return found
+    places = np.empty(len(values), np.int64)
+    places[order] = np.searchsorted(ordered, values[order], side)
+    return places

@@ -1,1 +1,1 @@
-"""What a work folder keeps for good: who was charged, campaigns, released checks, and the seal over them."""
+"""The parts of a work folder that are kept for good, with charges, campaigns, released checks, and a seal over them."""

@@ -1,9 +1,8 @@
-"""The ledger on disk: `holders/ledger/<account>/`, one folder per account. Never rewritten, never collected by `gc`.
+"""Keep the ledger in `holders/ledger/<account>/`, a folder per account. Never rewritten, nor collected by `gc`.
 
 It holds a file for each charge (written aside, fsynced and linked under the next number); a file for each question that was
-answered, with the names of its reports; a file for each question of a conversation in rounds; both with the number of charges
-at that time, so that losing the last charge is noticed; and a folder for shards with identical content
-(`storage.ledger.copy_index`). What a charge means: `ldptree.protocol.ledger`.
+answered, with the names of its reports; and a file for each question of a conversation in rounds; both with the number of
+charges at that time, so that losing the last charge is noticed. What a charge means: `ldptree.protocol.ledger`.
 
 A charge is there whole or not at all, whenever the process or the machine stops. Nobody waits for a lock: of processes or
 machines that charge at once one takes the next number, and the others read what it spent before they try again.
@@ -22,23 +21,26 @@ import numpy as np
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from storage.digests import canonical
-from storage.formats import read_stamped, refuse_later, stamped
+from storage.formats import read_stamped, refuse_other, stamped
 from storage.holders.holder_names import check_name_type
-from storage.ledger.copy_index import CopyIndex
+from storage.ledger.campaigns import another_file
 from storage.objects.object_store import NotReached, ObjectStore, sizes_of
 from storage.store import Store
 
-VERSION = 2
+VERSION = 3
 LEDGERS = "holders/ledger"
 REMEDY = "Without it nobody can say what holders have spent, so nobody is asked. Restore it from a copy."
 
 
 class Account:
-    """One ledger of a work folder: that of releases, or that of the simulations with one noise seed."""
+    """One ledger of a work folder, for releases, or for the simulations with one noise seed."""
 
-    def __init__(self, store: Store, noise_seed: int | None) -> None:
-        """The account of releases (None), or of a noise seed. What a seeded simulation spends is spent by nobody."""
-        self.store = store
+    def __init__(self, store: Store, noise_seed: int | None, *, new_people: bool = False) -> None:
+        """The account of releases (None), or of a noise seed. What a seeded simulation spends is spent by nobody.
+
+        `new_people`: every row of a file that was not charged before is somebody who was never charged.
+        """
+        self.store, self._new_people = store, new_people
         self.name = "release" if noise_seed is None else f"seed-{noise_seed}"
         self._objects = store.objects
         self._folder = f"{LEDGERS}/{self.name}"
@@ -48,11 +50,12 @@ class Account:
         return self._read()[0]
 
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
-        """What `charge` would return, without writing anything. Raises what `charge` raises."""
+        """Return what `charge` would return, without writing anything. Raises what `charge` raises."""
         self._check_answers(charges)
-        ledger = self.read()
+        ledger, _, first = self._read()
         _check_names(ledger, charges)
         ledger.hold_to(cap)
+        self._check_files(ledger, first, charges)
         ledger.spend(charges, room)
         return ledger
 
@@ -63,18 +66,20 @@ class Account:
         A `cap` that was stated holds from now on, even where these charges are refused by it.
 
         Raises:
-            BudgetError: a holder would spend more than the smallest cap ever stated here; nothing is spent.
+            BudgetError: a holder would spend more than the smallest cap ever stated here, or under a cap it cannot be known
+                whether these are rows of people who were charged before; nothing is spent.
             ProtocolMismatch: a column names these holders by another type than before; nothing is spent.
             ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
         """
         self._check_answers(charges)
         while True:
-            ledger, n_files = self._read()
+            ledger, n_files, first = self._read()
             _check_names(ledger, charges)
             stated = ledger.cap if ledger.hold_to(cap) else None
             refused: BudgetError | None = None
             added: tuple[Charge, ...] = ()
             try:
+                self._check_files(ledger, first, charges)
                 added = ledger.spend(charges, room)
             except BudgetError as fault:
                 refused = fault
@@ -85,11 +90,11 @@ class Account:
                 return ledger
 
     def keep_answer(self, question: str, files: Sequence[str]) -> None:
-        """Keep that a question was answered, and in which files: absent, it would be answered a second time."""
+        """Record in which files a question was answered, so that it is never answered a second time."""
         self._keep(f"{self._stem(question)}.answered", {"question": question, "files": sorted(files)})
 
     def is_answered(self, question: str) -> bool:
-        """Whether a question's answers were kept. Raises ArtifactCorrupt where they went missing since."""
+        """Return whether a question's answers were kept. Raises ArtifactCorrupt where they went missing since."""
         kept = f"{self._stem(question)}.answered"
         if self._objects.size(kept) is None:
             return False
@@ -109,14 +114,31 @@ class Account:
         self._keep(kept, {"question": place, "digest": digest})
         return bool(_read_kept(self._objects, kept)["digest"] == digest)
 
+    def asked(self, place: str) -> str | None:
+        """The digest of the question that was asked in a place; None where none was. Raises ArtifactCorrupt."""
+        kept = f"{self._stem(place)}.asked"
+        return None if self._objects.size(kept) is None else str(_read_kept(self._objects, kept)["digest"])
+
     def _keep(self, name: str, content: dict[str, Any]) -> None:
         """Write what was asked or answered, once, and how many charges stood by then."""
         kept = stamped(_suffix(name), content | {"charges": len(self._names("charge"))})
         self._objects.create(name, kept)
 
-    def copy_index(self) -> CopyIndex:
-        """Which of the shards asked that hold the same is which."""
-        return CopyIndex(self._objects, f"{self._folder}/alike")
+    def _check_files(self, ledger: Ledger, first: Sequence[Charge], charges: Sequence[Charge]) -> None:
+        """Refuse a new question under a cap beside files that were not charged together first, if rows are holders in one of
+        them. Raises BudgetError.
+        """
+        paid = {entry.question for entry in ledger.entries}
+        new = [charge for charge in charges if charge.question not in paid]
+        if ledger.cap is None or not new:
+            return
+        ways, together = _ways_by_file([*ledger.entries, *new]), _ways_by_file(first or new)
+        is_mixed = len(ways) > 1 and len(set().union(*ways.values())) > 1
+        apart = {source for source, way in ways.items() if "rows" in way and source not in together}
+        if is_mixed or (apart and not self._new_people):
+            of_apart = (c for c in new if isinstance(c.who, RowRange) and c.who.source in apart)
+            others = "other files were charged here, under a lifetime cap,"
+            raise another_file(next(of_apart, new[0]).where, others, may_be_new=not is_mixed)
 
     def _check_answers(self, charges: Sequence[Charge]) -> None:
         for question in dict.fromkeys(charge.question for charge in charges):
@@ -131,21 +153,22 @@ class Account:
             entry.name for entry in self._objects.entries(self._folder) if _suffix(entry.name) in suffixes
         ]
 
-    def _read(self) -> tuple[Ledger, int]:
-        """The ledger, and how many files it is in."""
-        ledger, entries = Ledger(), list[Charge]()
+    def _read(self) -> tuple[Ledger, int, list[Charge]]:
+        """The ledger, how many files it is in, and what was charged first, at once."""
+        ledger, entries, first = Ledger(), list[Charge](), list[Charge]()
         # Before the charges: of what is kept here every charge that it came after is then among them.
         kept = self._objects.at_once(partial(_read_kept, self._objects), self._names("answered", "asked"))
         names = self._names("charge")
         for number, name in enumerate(names, start=1):
             if name != self._charge(number):
                 raise _damaged(self._objects, self._charge(number), "missing")
-        for cap, found in self._objects.at_once(partial(_decoded, self._objects), names):
+        for cap, charges in self._objects.at_once(partial(_decoded, self._objects), names):
             ledger.hold_to(cap)
-            entries += found
-        if len(names) < max((one.get("charges", 0) for one in kept), default=0):
+            entries += charges
+            first = first or charges
+        if len(names) < max((record["charges"] for record in kept), default=0):
             raise _damaged(self._objects, self._charge(len(names) + 1), "missing")
-        return Ledger(cap=ledger.cap, entries=entries), len(names)
+        return Ledger(cap=ledger.cap, entries=entries), len(names), first
 
     def _append(self, number: int, cap: float | None, charges: Sequence[Charge]) -> bool:
         """Write the file of this number; False where another process did."""
@@ -155,10 +178,20 @@ class Account:
         return f"{self._folder}/{number:08d}.charge"
 
 
+def _ways_by_file(charges: Sequence[Charge]) -> dict[str, set[str]]:
+    """Return who holders are in these questions, "rows", "names" or both, by each charged file's keyed digest."""
+    named = {charge.question for charge in charges if isinstance(charge.who, Names)}
+    files: dict[str, set[str]] = {}
+    for charge in charges:
+        if isinstance(charge.who, RowRange):
+            files.setdefault(charge.who.source, set()).add("names" if charge.question in named else "rows")
+    return files
+
+
 def _check_names(ledger: Ledger, charges: Sequence[Charge]) -> None:
     """Raises ProtocolMismatch where a column named holders by another type before."""
-    found = {charge.who.named_by for charge in charges if isinstance(charge.who, Names)}
-    for column, kind in (named_by for named_by in found if named_by is not None):
+    pairs = {charge.who.named_by for charge in charges if isinstance(charge.who, Names)}
+    for column, kind in (named_by for named_by in pairs if named_by is not None):
         check_name_type(column, kind, ledger.type_of_names(column), "the ledger of this work folder")
 
 
@@ -173,7 +206,6 @@ def _encoded(cap: float | None, charges: Sequence[Charge]) -> bytes:
             if isinstance(charge.who, RowRange)
             else None,
             "names": len(charge.who) if isinstance(charge.who, Names) else None,
-            "are_rows": isinstance(charge.who, Names) and charge.who.are_rows,
             "named_by": charge.who.named_by if isinstance(charge.who, Names) else None,
         }
         for charge in charges
@@ -195,7 +227,7 @@ def _decoded(objects: ObjectStore, name: str) -> tuple[float | None, list[Charge
         raise _damaged(objects, name, "damaged")
     header, _, named = content.partition(b"\n")
     stated = json.loads(header)
-    refuse_later(objects.where(name), stated["version"], VERSION)
+    refuse_other(objects.where(name), stated["version"], VERSION)
     hashes, at, entries = np.frombuffer(named, "<u8"), 0, []
     for entry in stated["entries"]:
         who: Any
@@ -205,7 +237,6 @@ def _decoded(objects: ObjectStore, name: str) -> tuple[float | None, list[Charge
         else:
             who = Names(
                 hashes[at : at + entry["names"]],
-                are_rows=entry.get("are_rows", False),
                 named_by=tuple(entry["named_by"]) if entry.get("named_by") else None,
             )
             at += entry["names"]
@@ -216,7 +247,7 @@ def _decoded(objects: ObjectStore, name: str) -> tuple[float | None, list[Charge
 
 
 def _read_kept(objects: ObjectStore, name: str) -> dict[str, Any]:
-    """What was kept of a question. Raises ArtifactCorrupt."""
+    """Read what was kept of a question. Raises ArtifactCorrupt."""
     try:
         content = read_stamped(objects, name, _suffix(name), REMEDY)
     except FileNotFoundError:
@@ -227,7 +258,7 @@ def _read_kept(objects: ObjectStore, name: str) -> dict[str, Any]:
 
 
 def _suffix(name: str) -> str:
-    """What follows the last dot of a name: what is kept there, a charge, or what was asked or answered."""
+    """Return the text after a name's last dot, its kind of record (of a charge, a question or an answer)."""
     return name.rpartition(".")[2]
 
 

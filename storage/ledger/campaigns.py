@@ -1,8 +1,8 @@
-"""Campaigns: a published protocol, the terms it was published on, and everything collected under it. Never rewritten,
-never collected by `gc`.
+"""Keep a campaign's published protocol, its terms, and everything collected under it. Never rewritten, never collected
+by `gc`.
 
 The curator's side (`curator/campaigns/<name>`) has the protocol, the terms and the reports received; the holders' side
-(`holders/campaigns/<name>`) has which files were asked and, where a column names the holder, who has answered.
+(`holders/campaigns/<name>`) has which files were asked and, where a column names the holder, who has a role in each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from ldptree.errors import BudgetError, ProtocolMismatch
 from schemas.manifest import Manifest, Strict
 from storage.digests import Hasher, canonical
 from storage.formats import Damaged, read_stamped, stamped
-from storage.ledger.copy_index import CopyIndex
 from storage.objects.object_store import NotReached, ObjectStore
 from storage.store import Store
 
@@ -31,9 +30,6 @@ REMEDY = (
     "last run, or begin anew in another work folder."
 )
 
-OLDER_TERMS = {"correction.slope": "none"}
-"""Terms that older versions wrote, with the value that holds of every run now."""
-
 
 class AskedSince(Exception):  # noqa: N818 - no error: who is asked has to be chosen anew
     """Another run of the campaign has asked files of its own meanwhile."""
@@ -41,7 +37,7 @@ class AskedSince(Exception):  # noqa: N818 - no error: who is asked has to be ch
 
 @dataclass(frozen=True)
 class Frozen:
-    """What the first run of a campaign fixed."""
+    """The terms that the first run of a campaign fixed."""
 
     protocol: Manifest
     terms: dict[str, Any]
@@ -90,8 +86,8 @@ class Campaign:
         if frozen is None:
             return
         now = json.loads(canonical(dict(terms)))
-        published = {key: value for key, value in frozen.terms.items() if OLDER_TERMS.get(key) != value}
-        changed = sorted(key for key in now.keys() | published.keys() if now.get(key) != published.get(key))
+        before = frozen.terms
+        changed = sorted(key for key in now.keys() | before.keys() if now.get(key) != before.get(key))
         if changed:
             raise ProtocolMismatch(
                 f"campaign {self.name!r} was published with another {', '.join(changed)}. Its terms are fixed: "
@@ -99,34 +95,32 @@ class Campaign:
             )
 
     def add_report(self, report: Manifest) -> None:
-        """Keep that a file of reports was received: one that says the same as another is a file of its own."""
+        """Record that a file of reports was received. A second file with the same content has a record of its own."""
         name = f"{self._reports}/{Hasher().of_value(file_of(report))}.json"
         self._objects.create(name, stamped("received", report.model_dump(mode="json")))
 
     def reports(self) -> list[Manifest]:
         """Every file of reports received so far, once."""
         kept = [entry.name for entry in self._objects.entries(self._reports)]
-        found = self._objects.at_once(partial(received_report, self._objects), kept)
-        return list({file_of(report): report for report in found}.values())
-
-    def copy_index(self) -> CopyIndex:
-        """Which of its shards that hold the same is which."""
-        return CopyIndex(self._objects, f"{self._holders}/alike")
+        reports = self._objects.at_once(partial(received_report, self._objects), kept)
+        return list({file_of(report): report for report in reports}.values())
 
     def asked(self) -> dict[str, str]:
-        """Name to plain digest of every file whose holders were asked, oldest first."""
+        """Name to keyed digest of every file whose holders were asked, oldest first."""
         return self._asked().files
 
     def _asked(self) -> _Asked:
         try:
-            return _Asked.model_validate(_as_files(read_stamped(self._objects, self._files, "files", REMEDY)))
+            return _Asked.model_validate(read_stamped(self._objects, self._files, "files", REMEDY))
         except FileNotFoundError:
             return _Asked()
         except ValidationError:
             raise _damaged(self._objects, self._files) from None
 
-    def check_files(self, digests: Mapping[str, str]) -> None:
-        """Raises BudgetError where a file that was asked before has changed: its rows would be asked twice."""
+    def check_files(self, digests: Mapping[str, str], *, takes_more: bool = True) -> None:
+        """Raises BudgetError where a file that was asked before has changed, as its rows would be asked twice; or, unless a
+        campaign `takes_more`, where a file comes beside those that its first run asked.
+        """
         asked = self.asked()
         for name, digest in digests.items():
             if asked.get(name, digest) != digest:
@@ -134,6 +128,8 @@ class Campaign:
                     f"{name}: changed since campaign {self.name!r} collected it. Its holders have answered; asked again they "
                     "would spend epsilon twice. Put new rows in a file of their own."
                 )
+            if asked and not takes_more and digest not in asked.values():
+                raise another_file(name, f"campaign {self.name!r} asked another file", may_be_new=True)
 
     def in_order(self, digests: Mapping[str, str]) -> list[str]:
         """File names, those asked before first and in the order they were asked."""
@@ -143,8 +139,7 @@ class Campaign:
     def ask(
         self, digests: Mapping[str, str], answers: Iterable[Path] = (), *, known: Mapping[str, str]
     ) -> None:
-        """Keep that the holders of these files are asked now, and who they are: for each a file `DIGEST.npy` of hashes, or
-        `DIGEST.at.npy` of the names and places of rows.
+        """Record that holders of these files are asked, and, if they have names, who has a role (`DIGEST.npy`).
 
         Written before any of them reports, and after the terms are fixed on which they were chosen. `known`: the files that were
         asked when they were chosen. Raises AskedSince where others were asked since: who is in those must not be asked here too.
@@ -157,7 +152,7 @@ class Campaign:
             kept = dict(before.answers)
             for path in paths:
                 # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
-                if path.name.split(".")[0] not in before.files.values() or path.stem not in kept:
+                if path.stem not in before.files.values() or path.stem not in kept:
                     kept[path.stem] = self._keep(path)
             now = _Asked(files=before.files | dict(digests), answers=kept)
             return stamped("files", now.model_dump(mode="json"))
@@ -171,34 +166,16 @@ class Campaign:
         _check_known(self._asked(), known)
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
-        """Hashes of the holders who answer through the files with these digests, sorted."""
-        arrays = [found for digest in digests if (found := self._who(digest)) is not None]
+        """Hashes of the holders who have a role in the files with these digests, sorted."""
+        asked = self._asked()
+        arrays = [hashes for digest in digests if (hashes := self._kept(digest, asked)) is not None]
         return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint64)
 
-    def asked_rows(self, digest: str) -> tuple[NDArray[np.int64], NDArray[np.uint64]] | None:
-        """Which rows of a file were asked, by their places, and their names; None where that is not known."""
-        asked = self._asked()
-        found = self._kept(f"{digest}.at", asked) if digest in asked.files.values() else None
-        if found is None:
-            return None
-        names, places = found
-        return places.astype(np.int64), names
-
-    def _who(self, digest: str) -> NDArray[np.uint64] | None:
-        """Who answers through a file, by their names or as rows of it."""
-        asked = self._asked()
-        for stem in (digest, f"{digest}.at"):
-            if (found := self._kept(stem, asked)) is not None:
-                names: NDArray[np.uint64] = np.atleast_2d(found)[0]
-                return names
-        return None
-
     def _kept(self, stem: str, asked: _Asked) -> NDArray[np.uint64] | None:
-        digest, name = asked.answers.get(stem), f"{self._holders}/answered/{stem}.npy"
-        if digest is not None and self._objects.size(own := self._own_name(stem, digest)) is not None:
-            name = own
-        if digest is None and self._objects.size(name) is None:
+        if (digest := asked.answers.get(stem)) is None:
             return None
+        own = self._own_name(stem, digest)
+        name = own if self._objects.size(own) is not None else f"{self._holders}/answered/{stem}.npy"
         return _hashes(self._objects, name, digest)
 
     def _keep(self, path: Path) -> str:
@@ -216,7 +193,7 @@ class Campaign:
 
 
 class _Published(Strict):
-    """What `published.json` has."""
+    """The content of `published.json`."""
 
     protocol: Manifest
     terms: dict[str, Any]
@@ -227,7 +204,7 @@ class _Published(Strict):
 
 
 class _Asked(Strict):
-    """What `files.json` has: the files that were asked, and the plain digest of each file of who answers, by its name."""
+    """The content of `files.json`, the files that were asked, and the digest of each file of respondents by name."""
 
     files: dict[str, str] = Field(default={})
     answers: dict[str, str] = Field(default={})
@@ -238,31 +215,40 @@ def _check_known(asked: _Asked, known: Mapping[str, str]) -> None:
         raise AskedSince
 
 
-def _as_files(content: dict[str, Any]) -> dict[str, Any]:
-    """As versions without formats wrote it: the files alone."""
-    return content if isinstance(content.get("files"), dict) else {"files": content}
-
-
 def received_report(objects: ObjectStore, name: str) -> Manifest:
-    """What a campaign keeps of a file of reports. Raises ArtifactCorrupt."""
+    """Read what a campaign keeps of a file of reports. Raises ArtifactCorrupt."""
     try:
         return Manifest.model_validate(read_stamped(objects, name, "received", REMEDY))
     except (FileNotFoundError, ValidationError):
         raise _damaged(objects, name) from None
 
 
-def _hashes(objects: ObjectStore, name: str, digest: str | None) -> NDArray[np.uint64]:
-    """Who answers through one file; `digest`: what it was written as, where that was kept. Raises ArtifactCorrupt."""
+def another_file(name: str, others: str, *, may_be_new: bool) -> BudgetError:
+    """Return the refusal of a file whose people may be in another. `may_be_new` if a statement would settle it."""
+    remedy = (
+        'If every row of a new file is a person who was never asked, state holder = "row" and new_people = true; else begin anew '
+        "with the column that names people as dataset.holder."
+        if may_be_new
+        else "Begin anew, in another work folder."
+    )
+    return BudgetError(
+        f'{name}: {others} before, and with holder = "row" nobody can tell whether the rows of two files are the same people. '
+        f"Nobody was asked. {remedy}"
+    )
+
+
+def _hashes(objects: ObjectStore, name: str, digest: str) -> NDArray[np.uint64]:
+    """Read who has a role in one file, as written with `digest`. Raises ArtifactCorrupt."""
     try:
-        path = objects.whole_path(name, lambda path: digest in (None, Hasher().of_file(path)))
+        path = objects.whole_path(name, lambda path: digest == Hasher().of_file(path))
         if path is None:
             raise _damaged(objects, name)
-        found: NDArray[np.uint64] = np.load(path)
+        hashes: NDArray[np.uint64] = np.load(path)
     except NotReached:
         raise
     except (OSError, ValueError, EOFError):
         raise _damaged(objects, name) from None
-    return found
+    return hashes
 
 
 def _damaged(objects: ObjectStore, name: str) -> Damaged:
@@ -270,5 +256,5 @@ def _damaged(objects: ObjectStore, name: str) -> Damaged:
 
 
 def file_of(report: Manifest) -> str:
-    """What a shard's reports are known by: their file, never what they say, which others may have said too."""
+    """Return the file that a shard's reports are known by, never what they say, which others may have said too."""
     return f"{report.path}/{report.files[0].name}"

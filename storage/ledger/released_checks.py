@@ -1,4 +1,5 @@
-"""Which answers about private rows have left their holders: `holders/released_checks/`, a file for each, never collected by `gc`.
+"""Record the answers about private rows that have left their holders in `holders/released_checks/`, a file for each,
+never collected by `gc`.
 
 An answer is whether the private rows of one ingest meet one expectation: a bit that no noise protects. The same answer again
 is no new one. Answers add up over all runs of a work folder, as thresholds chosen one after the other find an extreme value.

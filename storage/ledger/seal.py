@@ -1,4 +1,4 @@
-"""The seal of a work folder: it notices a part that was lost, or restored from an older backup.
+"""Seal a work folder, to notice a part that was lost or restored from an older backup.
 
 The seal is `holders/ledger/seal`. It holds a check value of the holders' secret, and the name and size of every file that the
 ledger, the campaigns and the releases' reports keep; none of these is ever deleted or shrinks. Each new seal has the next
@@ -94,7 +94,7 @@ def seal_state(store: Store) -> None:
 
 
 def _settle(store: Store, sealed: Seal | None, new: Seal) -> None:
-    """Wait until all that a seal says is kept will last: others may have written it just now, and stopped."""
+    """Wait until all that a seal lists is durable, as another process may have just written it and stopped."""
     added = new.files.keys() - (sealed.files.keys() if sealed else set())
     for folder in sorted({name.rpartition("/")[0] for name in added}):
         store.objects.settle(folder)
@@ -158,17 +158,17 @@ def _check_mark(store: Store, part: str, mark: Mark | None, sealed: Seal) -> Non
     raise _lost(store, part, f"older than {LEDGER}/{SEAL} (number {mark.number} and {sealed.number})")
 
 
-def _check_file(store: Store, name: str, size: int, found: int | None) -> None:
-    if found is None:
+def _check_file(store: Store, name: str, size: int, actual: int | None) -> None:
+    if actual is None:
         raise ArtifactCorrupt(f"{store.objects.where(name)}: missing. {REMEDY}")
-    if found < size:
+    if actual < size:
         raise ArtifactCorrupt(
-            f"{store.objects.where(name)}: cut short ({found:,} of {size:,} bytes). {REMEDY}"
+            f"{store.objects.where(name)}: cut short ({actual:,} of {size:,} bytes). {REMEDY}"
         )
 
 
 def _check_unsealed(store: Store) -> None:
-    """What can be seen in a folder that was sealed by no version yet, or in which nobody was asked."""
+    """Check what can be seen in a folder that was sealed by no version yet, or in which nobody was asked."""
     if not has_secret(store.objects):
         refuse_new_secret(store.objects)
         return
@@ -196,11 +196,11 @@ def _check_unsealed(store: Store) -> None:
 
 
 def _is_of_another_secret(store: Store) -> bool:
-    """Whether records of the holders' zone were named under another secret than the one that is there."""
+    """Return whether records of the holders' zone were named under another secret than the one that is there."""
     names = (name for step in NAMED_BY_SECRET for name in store.record_names("holders", step))
     records = (store.read_record(name) for name in itertools.islice(names, LOOKED_AT))
-    found = [record for record in records if record is not None and record.parts]
-    return bool(found) and not any(_is_named_by_it(store, record) for record in found)
+    named = [record for record in records if record is not None and record.parts]
+    return bool(named) and not any(_is_named_by_it(store, record) for record in named)
 
 
 def _is_named_by_it(store: Store, record: Record) -> bool:
@@ -214,7 +214,7 @@ def _is_named_by_it(store: Store, record: Record) -> bool:
 def _kept(store: Store) -> dict[str, int]:
     """Every file that is kept for good, and its size."""
     objects, seals = store.objects, {_name(part) for part in PARTS}
-    found = {
+    sizes = {
         entry.name: entry.size
         for part in (LEDGER, ASKED, PUBLISHED)
         for entry in objects.entries(part, deep=True)
@@ -222,11 +222,11 @@ def _kept(store: Store) -> dict[str, int]:
     }
     named = _protocols(store)
     # Reports of simulations are drawn again where they are lost.
-    answers = [name for name in found if name.startswith(f"{LEDGER}/release/") and name.endswith(".answered")]
+    answers = [name for name in sizes if name.startswith(f"{LEDGER}/release/") and name.endswith(".answered")]
     for kept in objects.at_once(lambda name: read_stamped(objects, name, "answered", REMEDY), answers):
         named += kept["files"]
     # Who asks the question of one that is missing is told of it.
-    return found | sizes_of(objects, named)
+    return sizes | sizes_of(objects, named)
 
 
 def _protocols(store: Store) -> list[str]:
@@ -248,7 +248,7 @@ def _is_current(store: Store, sealed: Seal, parts: set[str], files: Mapping[str,
 
 
 def _is_there(store: Store, part: str) -> bool:
-    """Whether anything is kept in a part."""
+    """Return whether anything is kept in a part."""
     return bool(store.objects.folders(part)) or next(store.objects.entries(part), None) is not None
 
 
@@ -262,7 +262,7 @@ def _read(store: Store, part: str, kind: type[Any]) -> Any:
 
 
 def _write(store: Store, part: str, new: Strict, is_next: Callable[[Any], bool]) -> bool:
-    """Write a seal or a mark where it is next to what stands (None: nothing); False, and nothing changed, where it is not."""
+    """Write a seal or mark if it is next after what stands, else change nothing and return False."""
 
     def follow(_: bytes | None) -> bytes:
         if not is_next(_read(store, part, type(new))):
@@ -289,7 +289,7 @@ def _name(part: str) -> str:
 
 
 def _digest(store: Store, sealed: Seal) -> str:
-    """Keyed: what is in the seal is the holders'."""
+    """Return a keyed digest, as the content of the seal is the holders'."""
     return store.hasher("holders").of_value(sealed.model_dump(mode="json", exclude={"settled"}))
 
 

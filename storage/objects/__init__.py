@@ -1,1 +1,1 @@
-"""Objects: bytes under a name, whole or absent. What the bytes mean, and who may see them, is for `storage.store` and above."""
+"""Objects, bytes under a name, whole or absent. Their meaning and readers are for `storage.store` and above."""

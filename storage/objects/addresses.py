@@ -1,6 +1,4 @@
-"""Where the objects of a work folder are: in a folder, by its path; in a bucket, by its address; or in two, by both of theirs.
-And raw files in a bucket, by theirs.
-"""
+"""Addresses of a work folder's objects and of raw files, as a path in a folder or in a bucket."""
 
 from __future__ import annotations
 
@@ -19,57 +17,40 @@ if TYPE_CHECKING:
     from storage.objects.bucket import BucketObjects
 
 _ADDRESS = re.compile(rf"({SCHEME}):/+({IN_BUCKET})")
-_TWO = re.compile(r"holders=(.+),curator=(.+)")
-_MEANT_AS_ADDRESS = re.compile(rf"\s*([A-Za-z][\w+.-]*:(/|$)|({SCHEME}):|(holders|curator)=)")
+_MEANT_AS_ADDRESS = re.compile(rf"\s*([A-Za-z][\w+.=-]*:(/|$)|({SCHEME}):)")
 
 
 def bucket_address(work: str | Path) -> str | None:
-    """ "s3://bucket/prefix" (gs, az) where `work` is such an address, of which a Path has lost a slash, or
-    "holders=s3://...,curator=s3://..." where it is two of them; None of a path.
+    """Return "s3://bucket/prefix" (gs, az) if `work` is an address whose slash a Path has lost, else None.
 
     Raises ConfigError on what was meant as an address and is none: a folder of that name would know of nobody who was asked.
     """
     text = str(work)
-    two = _TWO.fullmatch(text)
-    found = [_one_address(part) for part in (two.groups() if two else (text,))]
-    if None not in found:
-        return "holders={},curator={}".format(*found) if two else found[0]
-    if _MEANT_AS_ADDRESS.match(text):
+    address = _ADDRESS.fullmatch(text)
+    if address and not {".", ".."} & set(address[2].split("/")):
+        return f"{address[1]}://{address[2].rstrip('/')}"
+    if address or _MEANT_AS_ADDRESS.match(text):
         raise ConfigError(
             f"work folder {shown_path(text)}: no address that is known. Write s3://bucket/prefix (or gs://, az://), without "
-            "spaces, commas and ? # %, holders=s3://one/prefix,curator=s3://another/prefix, or the path of a folder."
+            "spaces, commas and ? # %, or the path of a folder."
         )
     return None
 
 
-def _one_address(text: str) -> str | None:
-    found = _ADDRESS.fullmatch(text)
-    if found is None or {".", ".."} & set(found[2].split("/")):
-        return None
-    return f"{found[1]}://{found[2].rstrip('/')}"
-
-
 def open_objects(work: str | Path) -> ObjectStore:
-    """The objects of a work folder. Raises ConfigError where it cannot be used."""
+    """Open the objects of a work folder. Raises ConfigError where it cannot be used."""
     address = bucket_address(work)
     if address is None:
         from storage.objects.folder import FolderObjects
 
         return FolderObjects(work)
-    from storage.objects.bucket import open_bucket, open_two_buckets
+    from storage.objects.bucket import open_bucket
 
-    two = _TWO.fullmatch(address)
-    if two is None:
-        return open_bucket(address)
-    if _in_bucket(two[1])[0] == _in_bucket(two[2])[0]:
-        raise ConfigError(
-            f"work folder {address}: these are one bucket; name two, which two credentials open."
-        )
-    return open_two_buckets(holders=two[1], curator=two[2])
+    return open_bucket(address)
 
 
 def find_objects(pattern: str) -> list[str]:
-    """The addresses of the objects in a bucket that a pattern fits, as "s3://bucket/day-*/trips-*.csv", in order.
+    """Return the objects in a bucket that match a pattern, such as "s3://bucket/day-*/trips-*.csv", in order.
 
     Raises OSError where they cannot be listed, ConfigError where that is no address of a bucket.
     """

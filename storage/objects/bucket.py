@@ -1,4 +1,4 @@
-"""The object store in a bucket: Amazon's S3 and what speaks its language, Google's and Azure's, by obstore; or in memory.
+"""The object store in a bucket of Amazon's S3, a compatible server, Google or Azure, by obstore, or in memory.
 
 A put is atomic there, and one with mode "create" succeeds once: that is a charge's number, and a report's name. An answer may be
 lost although the put was done, and obstore then tries again: each writer marks what it puts, and knows its own again.
@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -39,27 +39,16 @@ from storage.objects.copies import (
     note_fetched,
 )
 from storage.objects.lasting import fsync
-from storage.objects.object_store import NOTHING, Entry, NotReached, ObjectStore, T, Write
+from storage.objects.object_store import Entry, NotReached, T, Write
 from storage.objects.reasons import TOO_MANY, reason_of
-from storage.objects.two_sides import SIDES, Side, TwoSides
-from storage.objects.variables import (
-    KEYS,
-    VARIABLES,
-    bucket_options,
-    check_variables,
-    client_options,
-    keys_of,
-    options_of,
-    scheme_of,
-    variables_of,
-)
+from storage.objects.variables import VARIABLES, check_variables, client_options, scheme_of
 
 WRITER = "ldptreewriter"
 """The attribute of an object that says who put it. Azure takes no hyphen in a name, and proxies pass no underscore on."""
 BLOCK = 1 << 23
 ATTEMPTS, PAUSE, LONGEST_PAUSE = 20, 0.1, 2.0
-"""Times that an object is put of which the server says "not now": another write of it goes on, while none stands, or it has been
-written too often (Google takes one write of an object a second). The seconds between are doubled up to the longest.
+"""Times that an object is put while its server answers "not now". Another write of it goes on, or it was written too
+often (Google takes one write of an object a second). The seconds between double up to the longest.
 """
 AT_ONCE = 16
 """Requests that wait for their answers at the same time."""
@@ -70,48 +59,15 @@ SILENCE = timedelta(seconds=30)
 FIRST_ANSWER = timedelta(seconds=10)
 """The same of the first requests, which are small."""
 SLOWEST = 1 << 18
-"""Bytes a second at which a put is still waited for: nothing is heard of a server until it has all of them."""
-COPIED = 1 << 26
-"""Bytes whose put takes as long as a copy that the server makes."""
+"""Bytes a second at which a put is still waited for, as a server says nothing until it has all of them."""
 
 
 def open_bucket(address: str) -> BucketObjects:
-    """The objects at an address, as "s3://bucket/prefix", with the credentials that the environment has for it.
+    """Open the objects at an address, such as "s3://bucket/prefix", with the credentials of the environment.
 
     Raises ConfigError where nothing can be written there, or nothing can be written once.
     """
-    return _open(address, folder_of_copies(address), {}, VARIABLES[scheme_of(address)])
-
-
-def open_two_buckets(*, holders: str, curator: str) -> TwoSides:
-    """The objects of the holders' side and of the curator's, each with the credentials that the environment has for it.
-
-    Raises ConfigError as `open_bucket`.
-    """
-    where = f"holders={holders},curator={curator}"
-    root, addresses = folder_of_copies(where), {"holders": holders, "curator": curator}
-    options = {side: options_of(side, scheme_of(addresses[side])) for side in SIDES}
-    sides: dict[Side, ObjectStore] = {}
-    for side in SIDES:
-        whose = variables_of(side, scheme_of(addresses[side]))
-        sides[side] = _open(addresses[side], root / "sides" / side, options[side], whose)
-    return TwoSides(sides, where, root)
-
-
-def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
-    """The objects at an address, with the holders' credentials; nothing is written there. `is_first`: nobody knows yet whether
-    its server answers. Raises ConfigError.
-    """
-    scheme = scheme_of(address)
-    opened = partial(_bucket, address, options_of("holders", scheme), VARIABLES[scheme])
-    root = folder_of_copies(address, is_raw=True)
-    make_folder_of_copies(root)
-    return BucketObjects(opened(FIRST_ANSWER if is_first else SILENCE), address, root, opened)
-
-
-def _open(address: str, root: Path, options: dict[str, str], variables: str) -> BucketObjects:
-    """As `open_bucket`, with `options` in place of what the environment says; `variables`: what to look after."""
-    opened = partial(_bucket, address, options, variables)
+    root, opened = folder_of_copies(address), partial(_bucket, address)
     asked = BucketObjects(opened(FIRST_ANSWER), address, root)
     make_folder_of_copies(root)
     try:
@@ -120,8 +76,8 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
         keeps_conditions = asked.keeps_conditions()
     except OSError as fault:
         raise ConfigError(
-            f"work folder {address}: cannot be written ({fault.strerror}). Look after the bucket's name, the credentials and "
-            f"the network ({variables}), or name another folder with --work."
+            f"work folder {address}: cannot be written ({fault.strerror}). Check the bucket's name, the credentials and "
+            f"the network ({VARIABLES[scheme_of(address)]}), or name another folder with --work."
         ) from None
     if not keeps_conditions:
         raise ConfigError(
@@ -131,23 +87,30 @@ def _open(address: str, root: Path, options: dict[str, str], variables: str) -> 
     return BucketObjects(opened(SILENCE), address, root, opened)
 
 
-def _bucket(address: str, options: dict[str, str], variables: str, silence: timedelta) -> Any:
-    """What obstore knows an address by, whose server may say nothing for so long."""
-    retries = RETRIES | {"retry_timeout": min(silence, SILENCE) * 1.5}
+def open_to_read(address: str, *, is_first: bool = False) -> BucketObjects:
+    """Open the objects at an address to read only. `is_first` if nobody knows yet whether its server answers.
+
+    Raises ConfigError.
+    """
+    root, opened = folder_of_copies(address, is_raw=True), partial(_bucket, address)
+    make_folder_of_copies(root)
+    return BucketObjects(opened(FIRST_ANSWER if is_first else SILENCE), address, root, opened)
+
+
+def _bucket(address: str, silence: timedelta) -> Any:
+    """Open what obstore knows an address by, whose server may say nothing for so long. Raises ConfigError."""
     scheme = scheme_of(address)
     check_variables(scheme)
-    client = CLIENT | client_options(scheme, options) | {"read_timeout": silence}
-    more: dict[str, Any] = {"client_options": client, "retry_config": retries}
-    rest = bucket_options(scheme, options)
-    if keys := keys_of(options):
-        more["credential_provider"] = lambda: keys
-        rest = {name: value for name, value in rest.items() if name not in KEYS}
     try:
-        return obstore.store.from_url(address, config=rest, **more)
+        return obstore.store.from_url(
+            address,
+            client_options=CLIENT | client_options(scheme) | {"read_timeout": silence},
+            retry_config=RETRIES | {"retry_timeout": min(silence, SILENCE) * 1.5},
+        )
     except (BaseError, ValueError) as fault:
         reason = reason_of(fault, address) or "no address of a bucket, or a variable that is none of it"
         raise ConfigError(
-            f"{address}: {reason}. Name one as {scheme}://bucket/prefix; look after {variables}."
+            f"{address}: {reason}. Name one as {scheme}://bucket/prefix; check {VARIABLES[scheme]}."
         ) from None
 
 
@@ -168,10 +131,10 @@ class BucketObjects:
         self.root = root
 
     def check_rights(self) -> None:
-        """Nothing more: what was written when it was opened is as much as a run needs."""
+        """Check nothing more, as writing when the store was opened tested all that a run needs."""
 
     def keeps_conditions(self) -> bool:
-        """Whether the store puts an object only where there is none, or only in place of a version, as it is told to."""
+        """Return whether the store puts an object only where there is none, or only in place of a version, as it is told to."""
         probe = f"probe-{secrets.token_hex(8)}"
         is_put = self.create(probe, b"")
         try:
@@ -191,7 +154,7 @@ class BucketObjects:
             return bytes(obstore.get(self._bucket, name).bytes())
 
     def size(self, name: str) -> int | None:
-        """How many bytes an object has, None where there is none."""
+        """Return the size of an object in bytes, None where there is none."""
         try:
             with self._faults_of(name):
                 return int(obstore.head(self._bucket, name)["size"])
@@ -199,7 +162,9 @@ class BucketObjects:
             return None
 
     def at_once(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """What `act` gives for each object, in order, of `AT_ONCE` at once: nearly all of the time it waits for an answer."""
+        """Call `act` for each object, `AT_ONCE` at once, and return the results in order. Nearly all of the time goes
+        into waiting for answers.
+        """
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(act, names))
 
@@ -207,14 +172,14 @@ class BucketObjects:
         """The objects of a folder, of those below it too if `deep`, by name."""
         with self._faults_of(folder):
             if deep:
-                found = [one for page in obstore.list(self._bucket, prefix=folder or None) for one in page]
+                metas = [meta for page in obstore.list(self._bucket, prefix=folder or None) for meta in page]
             else:
-                found = list(obstore.list_with_delimiter(self._bucket, prefix=folder or None)["objects"])
-        return iter(sorted(map(self._entry, found), key=lambda entry: entry.name))
+                metas = list(obstore.list_with_delimiter(self._bucket, prefix=folder or None)["objects"])
+        return iter(sorted(map(self._entry, metas), key=lambda entry: entry.name))
 
-    def _entry(self, one: Any) -> Entry:
-        modified = one["last_modified"].timestamp()
-        return Entry(one["path"], one["size"], modified, self._copy(one, one["path"]))
+    def _entry(self, meta: Any) -> Entry:
+        modified = meta["last_modified"].timestamp()
+        return Entry(meta["path"], meta["size"], modified, self._copy(meta, meta["path"]))
 
     def folders(self, folder: str) -> list[str]:
         """The names of the folders right below a folder, in order."""
@@ -223,14 +188,19 @@ class BucketObjects:
         return sorted(listed["common_prefixes"])
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put an object unless there is one of this name: of all who do so one gets True, whose bytes stand."""
+        """Put an object unless there is one of this name. Of all who do so, one gets True, and those bytes stand."""
         return self._put_if(name, data, "create")
 
     def draw(self, name: str, write: Write) -> bool:
-        """As `create`: what is drawn is nowhere but in this process until it stands."""
+        """Create a drawn object as `create` does. Until it stands, it exists in this process alone."""
+        if self.size(name) is not None:
+            return False
         drawn = io.BytesIO()
         write(drawn)
         return self.create(name, drawn.getvalue())
+
+    def forget_draft(self, name: str) -> None:
+        """Remove nothing, as there is no draft."""
 
     def put(self, name: str, data: bytes) -> None:
         """Put an object, in place of one of this name if there is one."""
@@ -238,7 +208,7 @@ class BucketObjects:
             raise NotReached(errno.EIO, "another may not be put in its place", self.where(name))
 
     def change(self, name: str, make: Callable[[bytes | None], bytes]) -> None:
-        """Put what `make` makes of an object, unless another was faster: then of what that one left."""
+        """Replace an object by what `make` makes of it, once more if another process replaced it first."""
         while True:
             old: bytes | None = None
             version: Any = "create"
@@ -278,18 +248,12 @@ class BucketObjects:
                 self.delete(probe)
 
     def settle(self, folder: str) -> None:
-        """Nothing: what is seen in a bucket lasts."""
+        """Wait for nothing, as an object that is visible in a bucket lasts."""
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
-        """Put the files of a local folder, in place of what is there with other bytes, and remove it.
-
-        Objects that stand are copied by the server.
-        """
+    def publish(self, draft: Path, name: str) -> None:
+        """Put the files of a local folder, in place of what is there with other bytes, and remove it."""
         for path in sorted(files_below(draft)):
             self._put_or_same(f"{name}/{path.relative_to(draft).as_posix()}", path.read_bytes())
-        for below, other in standing.items():
-            with self._faults_of(other):
-                obstore.copy(self._patient(COPIED), other, f"{name}/{below}")
         shutil.rmtree(draft)
 
     def _put_or_same(self, name: str, data: bytes) -> None:
@@ -319,7 +283,7 @@ class BucketObjects:
         return fresh if is_whole(fresh := self._fetch(name)) else None
 
     def unchanged_path(self, name: str) -> Path:
-        """As `path`, of an object of which nobody says what it holds: a copy that is not what was fetched is made anew."""
+        """Return a path as `path` does. If nobody states the content, a copy that differs is fetched anew."""
         with self._faults_of(name):
             copy = self._copy(obstore.head(self._bucket, name), name)
         if not is_as_fetched(copy):
@@ -374,9 +338,9 @@ class BucketObjects:
                         use_multipart=False,
                     )
                 except (AlreadyExistsError, PreconditionError):
-                    found = self._writer_of(name)
-                    if found is not None or mode != "create":
-                        return found == writer
+                    current = self._writer_of(name)
+                    if current is not None or mode != "create":
+                        return current == writer
                 except (PermissionDeniedError, UnauthenticatedError):
                     raise
                 except BaseError as fault:
@@ -390,17 +354,17 @@ class BucketObjects:
         raise NotReached(errno.EIO, refused, self.where(name))
 
     def _patient(self, n_bytes: int) -> Any:
-        """The bucket, for a put of so many bytes: its server may say nothing while it takes them in."""
+        """Return the bucket for a put of so many bytes, waiting as long as its server may need for them."""
         doublings = int(n_bytes / SLOWEST / SILENCE.total_seconds()).bit_length()
         return self._opened(SILENCE * 2**doublings) if self._opened and doublings else self._bucket
 
     def _writer_of(self, name: str) -> str | None:
-        """Who put the object that stands, "" where it does not say; None where there is none."""
+        """Return the writer of the object that stands, "" where it does not say; None where there is none."""
         try:
-            found = obstore.get(self._bucket, name, options={"head": True}).attributes
+            attributes = obstore.get(self._bucket, name, options={"head": True}).attributes
         except FileNotFoundError:
             return None
-        return str(found.get(WRITER, ""))
+        return str(attributes.get(WRITER, ""))
 
     @contextmanager
     def _faults_of(self, name: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Copies on this machine of what is in a bucket: where they are, whether one is still what was fetched, which nobody uses."""
+"""Keep copies of a bucket's objects on this machine, find and check them, and list those that nobody uses."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from ldptree.errors import ConfigError
 
 RAW = "raw"
-"""The folder of copies of raw files: they are of no work folder."""
+"""The folder for copies of raw files, which belong to no work folder."""
 SUFFIX = ".sha256"
 """Of the file beside a copy that says what was fetched."""
 
 
 def folder_of_copies(address: str, *, is_raw: bool = False) -> Path:
-    """The folder for copies of what is at an address; `is_raw`: it is that of raw files."""
+    """Return the folder for copies of what is at an address, or of raw files if `is_raw`."""
     folder = _cache() / RAW if is_raw else _cache()
     return folder / hashlib.sha256(address.encode()).hexdigest()[:16]
 
@@ -35,7 +35,7 @@ def make_folder_of_copies(root: Path) -> None:
 
 
 def is_as_fetched(copy: Path) -> bool:
-    """Whether a copy is there, and what was fetched (`note_fetched`)."""
+    """Return whether a copy is there, and what was fetched (`note_fetched`)."""
     try:
         return _beside(copy).read_text(errors="replace") == _digest(copy)
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def note_fetched(copy: Path) -> None:
 
 
 def unused_raw_copies(since: timedelta) -> list[Path]:
-    """Copies of raw files that no run has used for so long: a run fetches what it needs."""
+    """Return copies of raw files that no run has used for so long. A run fetches again what it needs."""
     last = time.time() - since.total_seconds()
     copies = [path for path in files_below(_cache() / RAW) if path.stat().st_mtime < last]
     return [path for path in copies if path.suffix != SUFFIX or path.with_suffix("") in copies]

@@ -1,6 +1,6 @@
-"""The object store in a folder: an object is a file, and its name the file's path in the folder.
+"""The object store in a folder, where an object is a file and its name the file's path in the folder.
 
-An object is written aside, fsynced, and linked or renamed to its name. Those of the holders' zone are for their owner only.
+An object is written aside, fsynced, and linked or renamed to its name. Those of the holders' side are for their owner only.
 """
 
 from __future__ import annotations
@@ -13,25 +13,29 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ldptree.errors import ConfigError
+from ldptree.errors import ArtifactCorrupt, ConfigError
 from schemas.manifest import ZONES
 from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown_path
 from storage.holders.private_files import FILE, append_privately, close_to_others, make_private
 from storage.objects.drawn_once import publish_once
 from storage.objects.lasting import fsync, make_to_last
-from storage.objects.object_store import NOTHING, Entry, T, Write
+from storage.objects.object_store import Entry, T, Write
 
-PRIVATE = "holders"
-"""The folder whose objects are for their owner only."""
+PRIVATE = ("holders", "simulation", "runs", "index.html", "prefect")
+"""Objects for their owner only. A simulation's scores and pages come from rows that nobody asked."""
 BESIDE_ZONES = ("runs", "prefect")
 """Folders of a work folder that are no zone."""
-_LEFT = re.compile(r"\.(?:aside|copy)-[0-9a-f]+")
+WRITTEN = (*ZONES, "runs", "started")
+"""Folders below which objects are written."""
+DRAFTS = "holders/drafts"
+_LEFT = re.compile(r"\.(?:aside|copy|probe)-[0-9a-f]+")
 """How what is being written is called."""
 BELOW_A_FILE = f"cannot be read ({os.strerror(errno.ENOTDIR)})"
 FILES_READ = ("holders/secret", ".in-use")
@@ -50,8 +54,9 @@ class FolderObjects:
             make_folder(self.root)
             probe = self.root / f".probe-{secrets.token_hex(8)}"
             probe.touch()
-            probe.unlink()
-            close_to_others(self.root / PRIVATE)
+            probe.unlink(missing_ok=True)  # of another run, which deletes what killed ones left
+            for name in PRIVATE:
+                close_to_others(self.root / name)
         except OSError as fault:
             reason = os.strerror(fault.errno or 0)
             raise ConfigError(
@@ -59,8 +64,8 @@ class FolderObjects:
             ) from None
 
     def check_rights(self) -> None:
-        """Raises ConfigError where a run could not write in one of its folders, or read what all steps read: told before anything
-        is started or anybody asked.
+        """Raise ConfigError if a run could not write in one of its folders, or read what all steps read, before
+        anything is started or anybody asked.
         """
         for folder in (self.root / name for name in (*ZONES, *BESIDE_ZONES)):
             if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
@@ -73,8 +78,12 @@ class FolderObjects:
             _check_right(self.root / name, os.R_OK)
 
     def get(self, name: str) -> bytes:
-        """The bytes of a file. Raises FileNotFoundError."""
-        return self.path(name).read_bytes()
+        """The bytes of a file. Raises FileNotFoundError, and ArtifactCorrupt of what is no file: a pipe would never end."""
+        path = self.path(name)
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ArtifactCorrupt(f"{path}: no file. Move it away; the same command goes on from there.")
+            return file.read()
 
     def size(self, name: str) -> int | None:
         """The size of a file, None where there is none."""
@@ -84,7 +93,7 @@ class FolderObjects:
             return None
 
     def at_once(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """What `act` gives for each file, in order."""
+        """Call `act` for each file, in order."""
         return [act(name) for name in names]
 
     def entries(self, folder: str, *, deep: bool = False) -> Iterator[Entry]:
@@ -107,10 +116,13 @@ class FolderObjects:
         return True
 
     def draw(self, name: str, write: Write) -> bool:
-        """Write a file that has no name before it is whole; False (and nothing changed) where another was first."""
-        path = self.path(name)
+        """Draft a file in the holders' zone and give it its name; False (and nothing changed) where it has that name already."""
         self.make_folder(_folder_of(name))
-        return publish_once(path, write, lambda: self._draft_of(name))
+        return publish_once(self.path(name), write, self._draft_of(name))
+
+    def forget_draft(self, name: str) -> None:
+        """Remove the draft of what was drawn, once its holders have recorded it."""
+        self._draft_of(name).unlink(missing_ok=True)
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file whole or not at all, over what was there."""
@@ -140,10 +152,8 @@ class FolderObjects:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def not_objects(self) -> list[Path]:
-        """What killed runs were writing, beside artifacts and reports."""
-        beside = [path for zone in ZONES for path in self.path(zone).glob("*/*")]
-        within = [path for zone in ZONES for path in self.path(zone).glob("reports/*/**/*")]
-        return sorted({path for path in (*beside, *within) if _LEFT.fullmatch(path.name)})
+        """Return what killed runs were writing."""
+        return sorted(_half_written(self.root))
 
     def modified(self, folder: str) -> float:
         """When a name in a folder was written last."""
@@ -154,22 +164,15 @@ class FolderObjects:
         return time.time()
 
     def settle(self, folder: str) -> None:
-        """Fsync a folder: another process may have given a file its name, and not have come to that yet."""
+        """Fsync a folder, as another process may have named a file there without doing so yet."""
         fsync(self.path(folder))
 
     def draft_folder(self, folder: str) -> Path:
         """A new folder beside what it will be published as, by a name that no listing has."""
         return self.make_folder(f"{folder}/.aside-{secrets.token_hex(8)}")
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
-        """Fsync all that is in a folder, and rename it to its name; where another was first, replace what is damaged there.
-
-        Objects that stand are linked, not copied.
-        """
-        for below, other in standing.items():
-            (draft / below).parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # of two adopted artifacts with the same file
-                (draft / below).hardlink_to(self.path(other))
+    def publish(self, draft: Path, name: str) -> None:
+        """Fsync all that is in a folder, and rename it to its name; where another was first, replace what is damaged there."""
         if self._is_private(draft):
             close_to_others(draft)
         for path in (*draft.rglob("*"), draft):
@@ -200,8 +203,8 @@ class FolderObjects:
         """Make a folder and those above it, to last; in the holders' zone for the owner only."""
         folder = self.path(name)
         make_to_last(folder)
-        if self._is_private(folder):
-            make_private(self.root / PRIVATE, folder)
+        if (top := self._private_folder(folder)) is not None:
+            make_private(top, folder)
         return folder
 
     @contextmanager
@@ -210,7 +213,7 @@ class FolderObjects:
         aside = self.make_folder(_folder_of(name)) / f".aside-{secrets.token_hex(8)}"
         try:
             aside.write_bytes(data)
-            if self._is_private(aside):
+            if self._is_private(self.path(name)):
                 aside.chmod(FILE)
             fsync(aside)
             yield aside
@@ -218,8 +221,8 @@ class FolderObjects:
             aside.unlink(missing_ok=True)
 
     def _draft_of(self, name: str) -> Path:
-        """Where an object is drafted that cannot be without a name: with the holders, by a name that says nothing."""
-        return self.make_folder(f"{PRIVATE}/drafts") / hashlib.sha256(name.encode()).hexdigest()[:40]
+        """Return the path of an object's draft, with the holders, by a name that says nothing and that no listing has."""
+        return self.make_folder(DRAFTS) / f".draft-{hashlib.sha256(name.encode()).hexdigest()[:40]}"
 
     def _open_lock(self, path: Path) -> BinaryIO:
         return append_privately(path) if self._is_private(path) else path.open("ab")
@@ -229,13 +232,13 @@ class FolderObjects:
             name = f"{folder}/{entry.name}".lstrip("/")
             if not entry.is_dir():
                 with suppress(FileNotFoundError):  # of another run, which has just moved it
-                    found = entry.stat()
-                    yield Entry(name, found.st_size, found.st_mtime)
+                    stat = entry.stat()
+                    yield Entry(name, stat.st_size, stat.st_mtime)
             elif deep:
                 yield from self._walk(name, deep=True)
 
     def _scan(self, folder: str) -> list[os.DirEntry[str]]:
-        """What is in a folder; nothing of what is being written."""
+        """List a folder; nothing of what is being written."""
         try:
             with os.scandir(self.path(folder)) as entries:
                 return [entry for entry in entries if not entry.name.startswith(".")]
@@ -243,11 +246,31 @@ class FolderObjects:
             return []
 
     def _is_private(self, path: Path) -> bool:
-        return path.is_relative_to(self.root / PRIVATE)
+        return self._private_folder(path) is not None
+
+    def _private_folder(self, path: Path) -> Path | None:
+        """Return the folder for its owner only that a path is in, None where it is in none."""
+        return next((top for name in PRIVATE if path.is_relative_to(top := self.root / name)), None)
+
+
+def delete_half_written(root: Path) -> None:
+    """Delete what killed runs were writing in a work folder, which nobody else may be writing in; not what cannot be deleted."""
+    for path in _half_written(root):
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _half_written(root: Path) -> Iterator[Path]:
+    yield from (path for path in root.glob(".*-*") if _LEFT.fullmatch(path.name))
+    yield from (root / DRAFTS).glob("*.part")  # a whole draft is of a draw that stands
+    for top in WRITTEN:
+        for place, folders, files in os.walk(root / top):
+            yield from (Path(place, name) for name in (*folders, *files) if _LEFT.fullmatch(name))
+            folders[:] = [name for name in folders if not _LEFT.fullmatch(name)]
 
 
 def _replace_damaged(draft: Path, final: Path) -> None:
-    """Make a folder hold what `draft` does, a file at a time: one that is whole is there all the time. Removes the draft."""
+    """Make a folder equal to `draft`, file by file, while each whole file stays in place. Removes the draft."""
     for source in sorted((draft, *draft.rglob("*"))):
         target = final / source.relative_to(draft)
         if source.is_dir() and not target.is_dir():
@@ -291,10 +314,14 @@ def _exists(path: Path) -> bool:
 
 
 def _making_fault(above: Path) -> str | None:
-    """Why no folder can be made in this one; None where one can."""
+    """Say why no folder can be made in this one; None where one can."""
     if not above.is_dir():
         return "that is a file"
     if os.access(above, os.W_OK | os.X_OK):
         return None
     is_read_only = os.statvfs(above).f_flag & os.ST_RDONLY
     return f"cannot be written ({os.strerror(errno.EROFS if is_read_only else errno.EACCES)})"
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""What outlasts a loss of power: the bytes of a file, and the names in a folder."""
+"""Make the bytes of a file, and the names in a folder, outlast a loss of power."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def fsync(path: Path) -> None:
 
 def make_to_last(folder: Path) -> None:
     """Make a folder and those above it, and wait until their names will outlast a loss of power. Raises OSError."""
-    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         missing.mkdir(exist_ok=True)
         fsync(missing.parent)

@@ -1,16 +1,16 @@
-"""What an object store does for everything in `storage` that keeps something by name: artifacts' records, ledgers, campaigns.
+"""The interface of an object store, for everything in `storage` that is kept by name, such as artifacts' records,
+ledgers and campaigns.
 
 A name is a relative path with slashes, as "holders/ledger/release/00000001.charge".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-NOTHING: Mapping[str, str] = {}
 T = TypeVar("T")
 Write = Callable[[BinaryIO], object]
 """Writes what chance makes as it goes."""
@@ -18,8 +18,8 @@ Write = Callable[[BinaryIO], object]
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a listing: the name of an object, its size in bytes, when it was written, in seconds since 1970; and of one in a
-    bucket, where a copy of it is on this machine once there is one.
+    """A line of a listing, with an object's name, size in bytes and time of writing, in seconds since 1970, and, for an
+    object in a bucket, its copy on this machine once there is one.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Entry:
 
 
 class NotReached(OSError):  # noqa: N818 - as Damaged
-    """The store does not answer, or not as it should: what is there is not known."""
+    """The store does not answer, or not as it should, so that its content is not known."""
 
 
 class ObjectStore(Protocol):
@@ -50,10 +50,11 @@ class ObjectStore(Protocol):
         """The bytes of an object. Raises FileNotFoundError."""
 
     def size(self, name: str) -> int | None:
-        """How many bytes an object has, None where there is none."""
+        """Return the size of an object in bytes, None where there is none."""
 
     def at_once(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """What `act` gives for each object or folder, in order, called for several at once where it waits for another machine.
+        """Call `act` for each object or folder, several at once where it waits for another machine, and return the results in
+        order.
 
         Raises what it raised for the first of those that it raises for.
         """
@@ -65,10 +66,16 @@ class ObjectStore(Protocol):
         """The names of the folders right below a folder, in order."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write an object unless there is one of this name: of all who do so one gets True, whose bytes stand."""
+        """Write an object unless there is one of this name. Of all who do so, one gets True, and those bytes stand."""
 
     def draw(self, name: str, write: Write) -> bool:
-        """As `create`, of what `write` draws by chance: whatever stops, no second draw for this name is kept anywhere."""
+        """Create what `write` draws by chance, as `create`. Whatever stops, no second draw is kept anywhere.
+
+        A draft of it may be kept until `forget_draft`; while it is, it is the one that is published.
+        """
+
+    def forget_draft(self, name: str) -> None:
+        """Remove the draft of what was drawn, once it is recorded elsewhere."""
 
     def put(self, name: str, data: bytes) -> None:
         """Write an object, in place of one of this name if there is one."""
@@ -86,15 +93,15 @@ class ObjectStore(Protocol):
         """Remove an object, or a folder with all objects below it. Raises OSError where one stays."""
 
     def not_objects(self) -> list[Path]:
-        """Files and folders on this machine that are no objects, while no run goes on here: what killed runs were writing, and
-        copies of objects.
+        """Return files and folders on this machine that are no objects, such as unfinished files of killed runs and
+        copies of objects. No run may go on here.
         """
 
     def modified(self, folder: str) -> float:
         """When what is in a folder was written last, as `Entry` says it."""
 
     def now(self) -> float:
-        """What time it is for `Entry`."""
+        """Return the time for `Entry`."""
 
     def settle(self, folder: str) -> None:
         """Wait until what stands right in a folder outlasts a loss of power, whoever wrote it."""
@@ -102,11 +109,10 @@ class ObjectStore(Protocol):
     def draft_folder(self, folder: str) -> Path:
         """A new folder on this machine, to write files in that will be published below `folder`."""
 
-    def publish(self, draft: Path, name: str, standing: Mapping[str, str] = NOTHING) -> None:
+    def publish(self, draft: Path, name: str) -> None:
         """Make the files of a draft the objects below `name`, which says what they hold: of several who do so nobody misses one.
 
-        What is there with other bytes is damaged, and replaced. `standing`: objects that will be there too, by their names below
-        it. Raises FileNotFoundError where one is not there.
+        What is there with other bytes is damaged, and replaced.
         """
 
     def path(self, name: str) -> Path:
@@ -119,11 +125,11 @@ class ObjectStore(Protocol):
         """
 
     def where(self, name: str) -> str:
-        """Where a person finds an object."""
+        """Return the path or address where a person finds an object."""
 
 
 def sizes_of(objects: ObjectStore, names: Iterable[str]) -> dict[str, int]:
-    """How many bytes each of these objects has that is there, by a listing of each folder."""
+    """Return the size in bytes of each of these objects that is there, by a listing of each folder."""
     wanted = set(names)
     folders = sorted({name.rpartition("/")[0] for name in wanted})
     listed = objects.at_once(lambda folder: list(objects.entries(folder)), folders)

@@ -1,4 +1,4 @@
-"""Why a bucket cannot be used, of what a person can mend: a sign in obstore's error, and what is told of it."""
+"""Explain why a bucket cannot be used, for reasons that a person can correct, by a sign in obstore's error."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ REASONS = {
 
 
 def reason_of(fault: BaseException, address: str) -> str | None:
-    """What an error of obstore, or the server's answer in it, says that went wrong; None of anything that is not known here."""
+    """Return the reason in an error of obstore, or in the server's answer in it; None of anything that is not known here."""
     text, prefix = str(fault), PREFIXES.get(scheme_of(address), "")
     return next((reason.format(prefix=prefix) for sign, reason in REASONS.items() if sign in text), None)

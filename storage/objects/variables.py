@@ -1,14 +1,11 @@
-"""What the environment says for a bucket, by the scheme of its address, and what is wrong with that."""
+"""Variables of the environment that obstore reads for a bucket, and checks of what would end the process there."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from ldptree.errors import ConfigError
-from storage.objects.two_sides import Side
 
 PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
 VARIABLES = {
@@ -16,19 +13,7 @@ VARIABLES = {
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_SERVICE_ACCOUNT and so on",
     "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and so on",
 }
-"""What a person looks after, by the scheme of an address."""
-CREDENTIALS = {
-    "s3": ("AWS_ACCESS_KEY_ID", r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)"),
-    "gs": (
-        "GOOGLE_SERVICE_ACCOUNT",
-        r"GOOGLE_(BEARER_TOKEN|SERVICE_ACCOUNT(_PATH|_KEY)?|APPLICATION_CREDENTIALS)",
-    ),
-    "az": (
-        "AZURE_STORAGE_ACCOUNT_KEY",
-        r"AZURE_(STORAGE_)?(ACCOUNT_KEY|ACCESS_KEY|MASTER_KEY|SAS_KEY|SAS_TOKEN|TOKEN|CLIENT_SECRET|FEDERATED_TOKEN_FILE)",
-    ),
-}
-"""One of the variables that say who somebody is, and all of them."""
+"""The variables to check, by the scheme of an address."""
 KEYS_OF_S3 = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _SERVER = re.compile(r".*_(ENDPOINT|ENDPOINT_URL|BASE_URL)")
 OF_CLIENT = (
@@ -49,11 +34,6 @@ OF_CLIENT = (
     "user_agent",
 )
 """Variables, without their prefix, that obstore knows of an HTTP client."""
-KEYS = {
-    "aws_access_key_id": "access_key_id",
-    "aws_secret_access_key": "secret_access_key",
-    "aws_session_token": "token",
-}
 
 
 def scheme_of(address: str) -> str:
@@ -61,61 +41,24 @@ def scheme_of(address: str) -> str:
     return address.partition("://")[0]
 
 
-def options_of(side: Side, scheme: str) -> dict[str, str]:
-    """What the environment says for one side only.
-
-    Raises ConfigError where it says for both who somebody is, in other words: obstore would go by one of the two.
-    """
-    ours, named = f"LDPTREE_{side.upper()}_", re.compile(CREDENTIALS[scheme][1])
-    found = {
-        name.removeprefix(ours): value
-        for name, value in os.environ.items()
-        if name.startswith(ours + PREFIXES[scheme])
-    }
-    own = [name for name in found if named.fullmatch(name)]
-    others = [name for name in os.environ if named.fullmatch(name) and name not in own]
-    if own and others and scheme != "s3":
-        raise ConfigError(
-            f"{others[0]}: may be taken in place of {ours}{own[0]}. Unset it, and give each side its own variables."
-        )
-    return {name.lower(): value for name, value in found.items()}
-
-
-def variables_of(side: Side, scheme: str) -> str:
-    """What a person looks after for one side."""
-    name = CREDENTIALS[scheme][0]
-    return f"LDPTREE_{side.upper()}_{name} and so on, each in place of {name} and so on"
-
-
 def check_variables(scheme: str) -> None:
-    """Raises ConfigError on what obstore would end the process at."""
-    of_scheme = re.compile(rf"(LDPTREE_(HOLDERS|CURATOR)_)?{PREFIXES[scheme]}")
+    """Refuse variables at which obstore would end the process. Raises ConfigError."""
     for name, value in os.environ.items():
-        if not of_scheme.match(name):
+        if not name.startswith(PREFIXES[scheme]):
             continue
         if value != value.strip() or not value.isprintable():
             raise ConfigError(f"{name}: has a line break or blanks around it. Set it without.")
         if _SERVER.fullmatch(name) and not re.match(r"https?://[^/\s]", value):
             raise ConfigError(f"{name}: is no address of a server. Write it as https://HOST:PORT.")
-    for one, other in (KEYS_OF_S3, KEYS_OF_S3[::-1]):
-        if scheme == "s3" and os.environ.get(one) and not os.environ.get(other):
-            raise ConfigError(f"{one}: is set without {other}. Set both.")
+    for key, other in (KEYS_OF_S3, KEYS_OF_S3[::-1]):
+        if scheme == "s3" and os.environ.get(key) and not os.environ.get(other):
+            raise ConfigError(f"{key}: is set without {other}. Set both.")
 
 
-def client_options(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """What is said of the client, as GOOGLE_PROXY_URL: obstore looks at these variables only where it is given none itself."""
-    names = {option: PREFIXES[scheme].lower() + option for option in OF_CLIENT}
-    found = {option: options.get(name, os.environ.get(name.upper())) for option, name in names.items()}
-    return {option: value for option, value in found.items() if value is not None}
+def client_options(scheme: str) -> dict[str, str]:
+    """Return the options of the HTTP client that the environment sets, as GOOGLE_PROXY_URL.
 
-
-def bucket_options(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Those of `options` that are not of the client."""
-    of_client = {PREFIXES[scheme].lower() + option for option in OF_CLIENT}
-    return {name: value for name, value in options.items() if name not in of_client}
-
-
-def keys_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """The keys of one side where it has its own; the environment's token of a session, which is another's, is none of them."""
-    keys: dict[str, Any] = {name: options.get(option) for option, name in KEYS.items()}
-    return keys | {"expires_at": None} if keys["access_key_id"] and keys["secret_access_key"] else {}
+    obstore reads these variables only where a program sets no option of the client itself.
+    """
+    names = {option: PREFIXES[scheme] + option.upper() for option in OF_CLIENT}
+    return {option: os.environ[name] for option, name in names.items() if name in os.environ}

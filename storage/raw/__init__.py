@@ -1,1 +1,1 @@
-"""Raw files as they come: opened, typed, faults put aside, public rows told from private ones."""
+"""Open raw files as they come, type their values, put faults aside, and separate public rows from private ones."""

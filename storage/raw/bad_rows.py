@@ -1,13 +1,14 @@
-"""Rows that do not match the spec: listed in one message, or put into quarantine as they came.
+"""Rows that do not match the spec. Public ones are listed in one message, or put into quarantine as they came.
 
-The faults of a zone's rows stay in that zone. A message gives line, value and count for public rows only; for private rows it
-gives the column and the kind of fault, and the rest is in the holders' list of faults.
+A private one is asked like any other, and reports "outside": what is wrong with it is in the holders' list of faults alone. But
+where its holder has no name, nobody can be asked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,8 @@ from storage.raw.typed_rows import ASKED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE,
 
 FAULTS_LISTED = 1000
 COLUMNS_LISTED = 10
-Kinds = Counter[tuple[str, str]]
-"""How many faults of each (column, kind); the column is "" for a line that is no row."""
-
 Fault = tuple[bool, int, str, str, str]
-"""Of a bad row: is it public, its number, and its first fault's column, kind and value."""
+"""A bad row, with whether it is public, its number, and the column, kind and value of its first fault."""
 
 _NO_NUMBER = (
     "Correct it, or choose another dataset.target. For a label of classes set model.estimator to "
@@ -54,7 +52,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class FaultList:
-    """The holders' list of faults: a text file, a fault a line, tab-separated."""
+    """The holders' list of faults, a text file with a fault on each line, tab-separated."""
 
     path: Path
 
@@ -71,14 +69,14 @@ class FaultList:
             self.note(file.name, f"line {line}", "", kind, text)
 
     def __str__(self) -> str:
-        """Where it is."""
+        """Say where it is."""
         return str(self.path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BadRows:
-    """The bad rows of raw file number `index`, and its lines that are no rows. `piece`: what is read of the file here; what is
-    wrong is told of the whole file.
+    """The bad rows of raw file number `index`, and its lines that are no rows. `piece` is the part of the file read
+    here, while faults are reported for the whole file.
     """
 
     file: RawFile
@@ -92,15 +90,18 @@ class BadRows:
     skip_bad_lines: bool
 
     def message(self, connection: Any) -> str:
-        """What is wrong: kinds by column; line, value and count of public rows alone."""
-        found: Counter[tuple[bool, str, str]] = Counter()
+        """Say what stops a run, with kinds by column, and line, value and count of public rows alone. Private rows stop
+        it only by their names, as who takes part is not protected.
+        """
+        seen: Counter[tuple[bool, str, str]] = Counter()
         examples: dict[tuple[str, str], tuple[int, str]] = {}
         for _, _, faults in self._batches(connection, self.file):
-            for zone, row, column, kind, value in faults:
-                found[zone, column, kind] += 1
-                if zone:
+            for is_public, row, column, kind, value in faults:
+                if is_public:
                     examples.setdefault((column, kind), (row, value))
-        pairs = list(dict.fromkeys((column, kind) for _, column, kind in found))
+                if is_public or column == self.query.holder:
+                    seen[is_public, column, kind] += 1
+        pairs = list(dict.fromkeys((column, kind) for _, column, kind in seen))
         lines = []
         for column, kind in pairs[:COLUMNS_LISTED]:
             parts = []
@@ -108,10 +109,10 @@ class BadRows:
                 row, value = examples[column, kind]
                 line = raw_files.line_of_row(self.file, row)
                 where = f"row {row + 1}" if line is None else f"line {line}"
-                count = found[True, column, kind]
+                count = seen[True, column, kind]
                 rows = "1 public row" if count == 1 else f"{count} public rows, first"
                 parts.append(f"{rows} at {where}" + ("" if value is None else f": {value[:60]!r}"))
-            if (False, column, kind) in found:
+            if (False, column, kind) in seen:
                 parts.append(f"private rows (details in {self.faults})")
             lines.append(f'column "{column}": {kind} in {" and ".join(parts)}')
         if len(pairs) > COLUMNS_LISTED:
@@ -124,37 +125,14 @@ class BadRows:
             remedy = _NO_NAME.format(column=column)
         return f'{self.file.name}, {"; ".join(lines)}. {remedy} Or set on_bad_rows = "quarantine".'
 
-    def quarantine(self, connection: Any, folders: Mapping[bool, Path]) -> Kinds:
-        """Write them, as raw text with their first fault, under the folder of their zone (public or not)."""
+    def note(self, connection: Any, public: Path) -> None:
+        """Note private ones in the list of faults; write public ones, as raw text with their first fault, into a folder."""
         hidden = {FAULT_COLUMN: "_column", FAULT_KIND: "_kind"}
-        kinds: Kinds = Counter()
-        writers = {
-            zone: RowGroupWriter(folder / "quarantine" / self.name) for zone, folder in folders.items()
-        }
-        try:
-            for batch, is_public, faults in self._batches(connection, self.piece):
-                columns = [RESERVED, *hidden, *self.query.types]
+        with closing(RowGroupWriter(public / "quarantine" / self.name)) as writer:
+            for batch, is_public, _ in self._batches(connection, self.piece):
+                columns = [*hidden, *self.query.types]
                 table = _table(batch, columns).rename_columns([hidden.get(name, name) for name in columns])
-                for zone, writer in writers.items():
-                    writer.write(table.filter(is_public == zone))
-                kinds.update((column, kind) for _, _, column, kind, _ in faults)
-        finally:
-            for writer in writers.values():
-                writer.close()
-        return kinds
-
-    def quarantine_lines(self, lines: Sequence[tuple[int, str, str]], holders: Path) -> Kinds:
-        """Write lines that are no rows under the holders' folder: whose they are cannot be told, so they are private."""
-        import pyarrow as pa
-
-        if not lines:
-            return Counter()
-        numbers, kinds, texts = (list(column) for column in zip(*lines, strict=True))
-        writer = RowGroupWriter(holders / "quarantine" / f"lines-{self.index:04d}.parquet")
-        writer.write(pa.table({"_line": pa.array(numbers, pa.int64()), "_kind": kinds, "_text": texts}))
-        writer.close()
-        self.faults.note_lines(self.file, lines)
-        return Counter(("", kind) for kind in kinds)
+                writer.write(table.filter(is_public))
 
     def rejected_lines(self) -> list[tuple[int, str, str]]:
         """The first lines of a CSV that cannot be parsed, after a read that had to stop."""

@@ -1,4 +1,4 @@
-"""The type of each raw column: declared, the file's own, or told from what public rows hold. No private row has a say.
+"""Choose each raw column's type as declared, by the file, or from public rows. No private row has a say.
 
 How a type reads a raw value is in `typed_rows`; what public values are taken for, in `recognition`.
 """
@@ -22,7 +22,7 @@ from storage.raw.typed_rows import check_is_predicate
 
 @dataclass(frozen=True, kw_only=True)
 class UsedColumns:
-    """Which raw columns a configuration uses, by name."""
+    """The raw columns that a configuration uses, by name."""
 
     read: Sequence[str]
     """All that are read."""
@@ -32,7 +32,7 @@ class UsedColumns:
     derived_from: Collection[str] = ()
     """In an expression of `derive`."""
     protected: Collection[str] = ()
-    """Named as what holders protect: features that nobody leaves out."""
+    """Features named as what holders protect, which are never left out."""
     is_numeric_target: bool = False
     """Whether the target must be a number, and has no type of its own."""
 
@@ -48,7 +48,7 @@ class ColumnTypes:
 def column_types(
     spec: DatasetSpec, files: Sequence[RawFile], public: PublicRows, used: UsedColumns
 ) -> ColumnTypes:
-    """The type of each column that is read: declared, else the Parquet's own, else told from its public values.
+    """Return the type of each column read, as declared, as in the Parquet, or from its public values.
 
     The columns of the public rule are public whole, so all their values count. A column that nobody declared is looked at
     before it becomes a feature (`recognition`).
@@ -88,15 +88,15 @@ def _types_from_values(
         known[spec.holder] = name_type(spec, files, connection, public, rule_types)
     unknown = [column for column in used.read if column not in known or column in doubtful]
     numeric = set(spec.features(used.read, used.in_rule)) - set(spec.categorical)
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     values = _gathered(connection, files, unknown, public, rule_types)
     for column, evidence in values.evidence.items():
         if column in doubtful and (finding := recognise(values.sample(column))) is not None:
-            found[column] = finding
+            findings[column] = finding
         verdict = evidence.verdict(is_category=column in spec.categorical) or "text"
         # A numeric feature that is whole in the public rows may well not be in private ones.
         known.setdefault(column, "number" if verdict == "integer" and column in numeric else verdict)
-    return _types_after_findings(spec, files[0], used, known, found)
+    return _types_after_findings(spec, files[0], used, known, findings)
 
 
 def column_types_of_rule(
@@ -106,7 +106,7 @@ def column_types_of_rule(
     in_rule: Sequence[str],
     known: Mapping[str, ColumnType],
 ) -> dict[str, ColumnType]:
-    """The type of each column of the public rule: known, or told from all its values, for it is public whole.
+    """Return the type of each column of the public rule, as known or told from all its values, which are public.
 
     Raises ConfigError where the rule is no predicate over them.
     """
@@ -120,7 +120,7 @@ def column_types_of_rule(
 
 
 def _doubtful(spec: DatasetSpec, file: RawFile, used: UsedColumns) -> set[str]:
-    """Columns that are looked at: of features, of what others are derived from and of a numeric target, those not declared."""
+    """Return the undeclared columns to inspect among features, sources of derived ones, and a numeric target."""
     asked = {*spec.features(used.read, used.in_rule), *used.derived_from}
     declared = {*spec.types, *spec.levels, *spec.categorical, *spec.ranges, *used.in_rule}
     doubtful = {column for column in asked - declared if file.family(column) != "boolean"}
@@ -132,13 +132,13 @@ def _types_after_findings(
     file: RawFile,
     used: UsedColumns,
     known: dict[str, ColumnType],
-    found: Mapping[str, Finding],
+    findings: Mapping[str, Finding],
 ) -> ColumnTypes:
-    """What follows from the findings. Raises DataError where something must be read first, and nobody said how."""
+    """Return the types that findings leave. Raises DataError where something must be read first, and nobody said how."""
     features = set(spec.features(used.read, used.in_rule))
     to_read: list[Finding] = []
     left_out: dict[str, str] = {}
-    for column, finding in found.items():
+    for column, finding in findings.items():
         is_text = file.family(column) == "text"
         if finding.is_code:
             known[column] = "text"
@@ -159,7 +159,7 @@ def _types_after_findings(
 
 
 def _declared_type(spec: DatasetSpec, column: str) -> ColumnType | None:
-    """What the spec says of a column, in `types` or by the values it lists; None where it says nothing."""
+    """Return the type that the spec declares for a column, in `types` or by the values it lists; None where it says nothing."""
     if column in spec.types:
         return spec.types[column]
     values: tuple[Any, ...] = spec.levels.get(column, ())
@@ -179,7 +179,7 @@ def _gathered(
     public: PublicRows | None,
     rule_types: Mapping[str, ColumnType],
 ) -> PublicValues:
-    """What the values of each column look like: of all rows, or of public ones."""
+    """Gather what the values of each column look like, in all rows or in public ones."""
     if not columns:
         return PublicValues(())
 
@@ -188,10 +188,10 @@ def _gathered(
             rows = raw_files.batch_rows(len(columns))
             if public is None:
                 everything = file.select(columns, columns, skip_bad_lines=file.kind == "csv")
-                found: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
+                stream: Iterator[Any] = raw_files.stream(connection.cursor(), everything, file, rows)
             else:
-                found = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
-            for batch in found:
+                stream = public.raw_batches(connection.cursor(), file, index, columns, rule_types)
+            for batch in stream:
                 yield batch, file.nulls
 
     return gather(columns, batches())

@@ -1,4 +1,4 @@
-"""A raw file of any size, looked at for a moment: how it is written, and a copy of some of its rows that is read like the file.
+"""Sample a raw file of any size. Tells how it is written, and copies some of its rows into a file that is read like it.
 
 Nothing here is part of a run. What the rows hold is told in `tasks.first_look`.
 """
@@ -20,14 +20,15 @@ from typing import Any
 from ldptree.errors import DataError
 from schemas.named_files import read_fault, shown_path
 from storage.raw import raw_files
-from storage.raw.formats.contents import BLOCK, Content, read_content
+from storage.raw.formats.contents import BLOCK, Content, check_preamble, read_content
 from storage.raw.formats.kinds import file_kind, open_text
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.layouts import (
     Layout,
-    look_further,
-    names_apart,
+    deduplicate_names,
+    is_split_at_blanks,
     recognise_layout,
+    refine_layout,
     split_records,
     tidy_records,
     tidy_rows,
@@ -41,9 +42,9 @@ FEWEST_ROWS = 600
 N_BLOCKS = 8
 """Stretches of a longer file that are looked at besides its beginning, evenly spread up to its end; half of all bytes."""
 MOST_CHECKED = 256 << 20
-"""Bytes of a file that are all read to tell its encoding: what takes less than a second."""
+"""Size in bytes up to which a file is read whole to tell its encoding, which takes less than a second."""
 MOST_DECODED = 20_000_000
-"""Values of a group of rows of a Parquet file that is read as a whole: what takes half a second."""
+"""Values of a row group that is read whole from a Parquet file, which takes half a second."""
 MOST_SEARCHED = 256 << 10
 """Characters in which a field of several lines is searched for."""
 LAST_BYTES = 4 << 10
@@ -96,7 +97,7 @@ class FileSample:
 
 @dataclass(frozen=True)
 class TidiedFile:
-    """What is read in place of a file that a run cannot read as it stands, and why: a copy that has no name."""
+    """A copy without a name that is read in place of a file that a run cannot read, and the reason."""
 
     content: Content
     oddities: tuple[str, ...]
@@ -105,8 +106,8 @@ class TidiedFile:
 def sample_file(
     path: Path, folder: Path, *, name: str, is_spread: bool, sheet: str | None = None
 ) -> FileSample:
-    """A sample of a file, written into `folder`. `name`: of a column; `is_spread`: from all over it, else its first rows;
-    `sheet`: of a workbook.
+    """Write a sample of a file into `folder`. `name` is a column, `is_spread` takes rows from all over the file and not
+    the first, and `sheet` is one of a workbook.
 
     Raises DataError where it cannot be read as a table.
     """
@@ -118,6 +119,7 @@ def sample_file(
         kind, place = content.kind, content.place
     if kind == "parquet":
         return _sample_parquet(path, place, folder, is_spread=is_spread)
+    check_preamble(place, path.name)
     try:
         with open_text(place) as stream:
             start = stream.read(MOST_BYTES + 1)
@@ -140,7 +142,7 @@ def sample_file(
         if can_spread:
             read_blocks = _blocks_of_gzip if kind == "gzip" else _blocks
             blocks = read_blocks(place, encoding, len(head.encode(encoding, errors="replace")))
-    layout = look_further(layout, [head, *blocks], has_end=is_whole or bool(blocks))
+    layout = refine_layout(layout, [head, *blocks], has_end=is_whole or bool(blocks))
     _write_sample(copy, head, blocks, layout)
     return FileSample(
         source=path,
@@ -155,7 +157,7 @@ def sample_file(
 
 
 def write_tidy(sample: FileSample, out: Path) -> None:
-    """The whole file as a run can read it: UTF-8, commas, one header. Only its owner may read it. Raises DataError."""
+    """Write the whole file for a run, in UTF-8 with commas and one header, for its owner only. Raises DataError."""
     layout = sample.layout
     assert layout is not None
     with (
@@ -199,7 +201,7 @@ def tidy_file(
     if (
         layout.oddities
         and layout.header
-        and any(one.isdisjoint(names_apart(layout.header)) for one in needed)
+        and any(any_of.isdisjoint(deduplicate_names(layout.header)) for any_of in needed)
     ):
         return None
     written = NamelessFile()
@@ -216,7 +218,7 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _encoding(path: Path, start: bytes, *, is_short: bool) -> str | None:
-    """How a text is encoded: by its mark, else UTF-8 where that fits, else Windows-1252; None of what is no text."""
+    """Return a text's encoding by its mark, else UTF-8 if that fits, else Windows-1252, or None for no text."""
     for mark, encoding in _MARKS:
         if start.startswith(mark):
             return encoding
@@ -250,9 +252,15 @@ def _layout(path: Path, start: bytes, encoding: str, name: str, *, is_gzipped: b
             stream.seek(max(path.stat().st_size - LAST_BYTES, 0) & ~1)
             end = _text(stream.read(), encoding).lstrip("\n")
     try:
-        return recognise_layout(text, end, raw_files.likely_delimiter(path, text), name)
+        layout = recognise_layout(text, end, raw_files.likely_delimiter(path, text), name)
     except csv.Error:
         return None
+    if layout.n_fields == 1 and is_split_at_blanks(text):
+        raise DataError(
+            f"{path.name}: its fields stand apart by blanks. Write it with commas; or give it one column (dataset.columns = "
+            '"line") and take the fields out of it in dataset.derive.'
+        )
+    return layout
 
 
 def _fitting(head: str, layout: Layout) -> int:
@@ -281,26 +289,26 @@ def _blocks(path: Path, encoding: str, n_bytes: int) -> list[str]:
     size, each = path.stat().st_size, n_bytes // N_BLOCKS & ~1
     begin = min(n_bytes, size)
     step = max((size - each - begin) // max(N_BLOCKS - 1, 1), each) & ~1
-    found = []
+    blocks = []
     with path.open("rb") as stream:
         for place in range(begin, size, step):
             is_end = place + step >= size
             stream.seek(place)
             text = _text(stream.read(size - place if is_end else each), encoding)
-            found.append(_inner_lines(text, is_end=is_end))
-    return found
+            blocks.append(_inner_lines(text, is_end=is_end))
+    return blocks
 
 
 def _blocks_of_gzip(path: Path, encoding: str, n_bytes: int) -> list[str]:
-    """The same of the first `MOST_CHECKED` bytes that are packed in a file: it cannot be read from its middle."""
-    each, found = n_bytes // N_BLOCKS & ~1, []
+    """Return blocks of the first `MOST_CHECKED` packed bytes of a file, as a gzip cannot be read from its middle."""
+    each, blocks = n_bytes // N_BLOCKS & ~1, []
     with gzip.open(path, "rb") as stream:
         place, last = stream.seek(n_bytes), b""
         while place < MOST_CHECKED // 8 and (block := stream.read(BLOCK)):
-            found.append((place + each, block[:each]))
+            blocks.append((place + each, block[:each]))
             place += len(block)
             last = (last + block)[-each:]
-    apart = [block for end, block in found if end <= place - each]
+    apart = [block for end, block in blocks if end <= place - each]
     chosen = apart[:: max(len(apart) // (N_BLOCKS - 1), 1)]
     texts = [_inner_lines(_text(block, encoding), is_end=False) for block in chosen]
     return [*texts, _inner_lines(_text(last, encoding), is_end=True)]
@@ -327,12 +335,12 @@ def _write_sample(copy: Path, head: str, blocks: list[str], layout: Layout) -> N
         else:
             sink.write(head if head.endswith(("\n", "\r")) else head + end)
         for block in blocks:
-            found = split_records(io.StringIO(block, newline=""), layout.delimiter)
-            writer.writerows(row for row in tidy_rows(found, layout) if len(row) == layout.n_fields)
+            body = split_records(io.StringIO(block, newline=""), layout.delimiter)
+            writer.writerows(row for row in tidy_rows(body, layout) if len(row) == layout.n_fields)
 
 
 def _sample_parquet(path: Path, place: Path, folder: Path, *, is_spread: bool) -> FileSample:
-    """Some rows of a Parquet file: its first, or some from all over it."""
+    """Sample some rows of a Parquet file, the first ones or some from all over it."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -357,7 +365,7 @@ def _sample_parquet(path: Path, place: Path, folder: Path, *, is_spread: bool) -
 
 
 def _parts_of_group(file: Any, group: int, n_rows: int, n_parts: int) -> list[Any]:
-    """Parts of so many rows of a group of rows: evenly from all over it, or of a very large group its first."""
+    """Return parts of `n_rows` rows from all over a row group, or only the first of a very large one."""
     known = file.metadata.row_group(group)
     if known.num_rows * known.num_columns > MOST_DECODED:
         n_rows, n_parts = n_rows * n_parts, 1
@@ -365,11 +373,11 @@ def _parts_of_group(file: Any, group: int, n_rows: int, n_parts: int) -> list[An
     if n_parts == 1:
         return [next(batches)]
     step = max(known.num_rows // n_rows // n_parts, 1)
-    found: list[Any] = []
+    parts: list[Any] = []
     last = None
     for index, batch in enumerate(batches):
-        if index % step == 0 and len(found) < n_parts - 1:
-            found.append(batch)
+        if index % step == 0 and len(parts) < n_parts - 1:
+            parts.append(batch)
         else:
             last = batch
-    return found if last is None else [*found, last]
+    return parts if last is None else [*parts, last]

@@ -1,4 +1,4 @@
-"""How a raw text is laid out: what stands between its fields, which line is the header, what stands above it and below its rows.
+"""Recognise the layout of a raw text, with its delimiter, its header, and the lines above it and below its rows.
 
 Told from the first lines of a text, and then from all that are looked at. A layout that a run cannot read can be written anew
 (`tidy_records`).
@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from storage.raw.formats.blanks import split_at_blanks
-from storage.raw.formats.contents import BLANKS
 from storage.raw.raw_files import DELIMITERS
 
 RARE_DELIMITERS = ("^", "~", ":")
@@ -31,7 +29,7 @@ _TOTALS = re.compile(
     re.IGNORECASE,
 )
 """What a line of totals begins with."""
-_NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]++(?:[.,][0-9]++)?|[.,][0-9]++)(?:[eE][-+]?[0-9]++)?")
 _IMPORT_ID = re.compile(r'\{ ?"ImportId" ?:.*\}', re.DOTALL)
 """What each field of Qualtrics' last header is; its second one holds the texts of the questions."""
 _AMOUNT = re.compile(r"[$€£]? ?[-+]?([0-9]{1,3}([,.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)? ?[%$€£]?")
@@ -39,10 +37,10 @@ _AMOUNT = re.compile(r"[$€£]? ?[-+]?([0-9]{1,3}([,.' ][0-9]{3})+|[0-9]+)([.,]
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a text is laid out.
+    """The layout of a text.
 
     Attributes:
-        delimiter: what stands between fields; " " where any number of blanks does.
+        delimiter: what stands between fields.
         default: the delimiter that splits the first line into most fields, which a run takes.
         n_fields: of a row.
         header: the fields of the header as they stand; () where there is none.
@@ -71,10 +69,10 @@ class Layout:
 
     @property
     def oddities(self) -> tuple[str, ...]:
-        """What a run cannot read."""
+        """Say what a run cannot read."""
         above = "1 line" if self.n_above == 1 else f"{self.n_above} lines"
         below = "1 line" if self.n_below == 1 else f"{self.n_below} lines"
-        found = {
+        oddities = {
             f"{above} above its header": self.n_titles > 0,
             f"{below} of totals or remarks below its rows": self.n_below > 0,
             "a second header below the first": self.n_subheaders == 1,
@@ -85,7 +83,7 @@ class Layout:
             "a line break in its header": any(_ENDS.search(name) for name in self.header),
             "columns of the same name": len(set(map(str.lower, self.header))) < len(self.header),
         }
-        return tuple(what for what, is_so in found.items() if is_so)
+        return tuple(what for what, is_so in oddities.items() if is_so)
 
 
 def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
@@ -102,7 +100,9 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
     n_fields, n_first = _count_fields(records), len(records[0])
     # Only the last characters are surely no part of a field in quotes.
     end = end if '"' not in text + end else end[len(end.rstrip("\r\n")) :]
-    ends = frozenset(_ENDS.findall(end)).union(one for _, one in _records_and_ends(text, delimiter)) - {""}
+    ends = frozenset(_ENDS.findall(end)).union(ending for _, ending in _records_and_ends(text, delimiter)) - {
+        ""
+    }
     typical = sorted(map(_filled, records))[len(records) // 2]
     place = next(
         (
@@ -150,7 +150,7 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
     )
 
 
-def look_further(layout: Layout, parts: Sequence[str], *, has_end: bool) -> Layout:
+def refine_layout(layout: Layout, parts: Sequence[str], *, has_end: bool) -> Layout:
     """The layout, with what any of the rows that are looked at may show: `parts` of the text; `has_end`: the last is its end."""
     ends, header = set(layout.ends), list(layout.header)
     repeats_header = layout.repeats_header
@@ -187,18 +187,18 @@ def _is_total(record: Sequence[str]) -> bool:
 
 
 def _is_remark(record: Sequence[str]) -> bool:
-    """Whether only the first field is filled, and it is no number."""
+    """Return whether only the first field is filled, and it is no number."""
     return bool(record[0].strip()) and _is_single(record) and not _NUMBER.fullmatch(record[0].strip())
 
 
 def _is_single(record: Sequence[str]) -> bool:
-    """Whether one field is filled; looks no further than at the second that is."""
+    """Return whether one field is filled; looks no further than at the second that is."""
     filled = (cell for cell in record if cell.strip())
     return next(filled, None) is not None and next(filled, None) is None
 
 
 def holds_values(fields: Sequence[str]) -> bool:
-    """Whether a first line holds values and no names: a third of its fields are numbers or amounts, that do not count on."""
+    """Return whether a first line holds values, as a third of its fields are amounts or numbers in no sequence."""
     cells = [field.strip() for field in fields]
     numbers = [cell for cell in cells if _NUMBER.fullmatch(cell) or _AMOUNT.fullmatch(cell)]
     counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
@@ -207,8 +207,6 @@ def holds_values(fields: Sequence[str]) -> bool:
 
 def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """The records of lines, blank ones left out. Raises csv.Error."""
-    if delimiter == BLANKS:
-        return (record for line in lines if (record := split_at_blanks(line)))
     reader = csv.reader(lines, delimiter=delimiter)
     return (
         record for record in reader if record and (record[0].strip() or any(cell.strip() for cell in record))
@@ -218,13 +216,13 @@ def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
     """The header, with names that tell columns apart, and the rows, without what stands above."""
     if layout.header:
-        yield names_apart(layout.header)
+        yield deduplicate_names(layout.header)
     first_row = layout.n_titles + bool(layout.header) + layout.n_subheaders
     yield from tidy_rows(islice(records, first_row, None), layout)
 
 
 def tidy_rows(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
-    """The rows: titles, repeated headers and totals at the end are left out, and empty fields that are too many.
+    """Yield the rows without titles, repeated headers, totals at the end and superfluous empty fields.
 
     Rows with too few or too many fields stay as they are: they are faults, and ingest says so.
     """
@@ -251,27 +249,30 @@ def tidy_rows(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str
 
 
 def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
-    """Whether a record is a header as R writes it: one field less than a row, all of them names."""
+    """Return whether a record is a header as R writes it, which has one field less than a row, and only names."""
     return len(record) == n_fields - 1 > 1 and _filled(record) == len(record) and not holds_values(record)
 
 
 def _is_comment(record: Sequence[str], below: Sequence[str]) -> bool:
-    """Whether a record is a remark, and no header behind a "# " as NumPy writes it: one stands above values."""
+    """Return whether a record is a remark and not a header after "# " as NumPy writes it, which stands above values."""
     return record[0].startswith("# ") and not holds_values(below)
 
 
-def names_apart(names: Sequence[str]) -> list[str]:
+def deduplicate_names(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that stand there before."""
-    found: list[str] = []
+    names = [_ENDS.sub(" ", name) for name in names]
+    unique: list[str] = []
     taken = {name.lower() for name in names}
-    seen: set[str] = set()
-    for name in (_ENDS.sub(" ", name) for name in names):
-        new, number = name, 2
-        while name and new.lower() in (seen if new == name else seen | taken):
-            new, number = f"{name}_{number}", number + 1
-        seen.add(new.lower())
-        found.append(new)
-    return found
+    numbers: dict[str, int] = {}
+    for name in names:
+        new, key = name, name.lower()
+        while name and key in numbers and (new == name or new.lower() in taken):
+            new = f"{name}_{numbers[key]}"
+            numbers[key] += 1
+        taken.add(new.lower())
+        numbers.setdefault(new.lower(), 2)
+        unique.append(new)
+    return unique
 
 
 def _delimiter(text: str, default: str) -> str:
@@ -287,10 +288,14 @@ def _delimiter(text: str, default: str) -> str:
         records = _first(text, mark, LOOKED_AT)
         if records and len(records[0]) == _fit(records) > 1:
             return mark
-    records = _first(text, BLANKS, LOOKED_AT)
+    return default
+
+
+def is_split_at_blanks(text: str) -> bool:
+    """Return whether the fields of a text are separated by any number of blanks, as most of them are numbers."""
+    records = [line.split() for line in islice(filter(str.strip, io.StringIO(text)), LOOKED_AT)]
     numbers = sum(_NUMBER.fullmatch(cell) is not None for record in records for cell in record)
-    is_table = _fit(records) > 1 and numbers > sum(map(len, records)) / 2
-    return BLANKS if is_table else default
+    return _fit(records) > 1 and numbers > sum(map(len, records)) / 2
 
 
 def _fit(records: Sequence[Sequence[str]]) -> int:
@@ -311,15 +316,14 @@ def _records_and_ends(text: str, delimiter: str) -> Iterator[tuple[list[str], st
         return line
 
     lines = map(keep, io.StringIO(text, newline=""))
-    split = map(split_at_blanks, lines) if delimiter == BLANKS else csv.reader(lines, delimiter=delimiter)
-    for record in split:
+    for record in csv.reader(lines, delimiter=delimiter):
         yield record, last[len(last.rstrip("\r\n")) :]
 
 
 def _line_of(text: str, delimiter: str, place: int) -> int:
-    """How many lines are above the record of this number, from 0, that is not blank."""
+    """Count the lines above the record of this number, from 0, that is not blank."""
     lines = io.StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=" " if delimiter == BLANKS else delimiter)
+    reader = csv.reader(lines, delimiter=delimiter)
     above, number = 0, 0
     for record in reader:
         if any(cell.strip() for cell in record):
@@ -332,16 +336,16 @@ def _line_of(text: str, delimiter: str, place: int) -> int:
 
 def _first(text: str, delimiter: str, n: int) -> list[list[str]]:
     """The first records."""
-    found = []
+    records = []
     for record in split_records(io.StringIO(text, newline=""), delimiter):
-        found.append(record)
-        if len(found) == n:
+        records.append(record)
+        if len(records) == n:
             break
-    return found
+    return records
 
 
 def _count_fields(records: Sequence[Sequence[str]]) -> int:
-    """Fields of a row: as many as most records have, without empty ones at their end that the header does not have."""
+    """Count the fields of a row, as in most records, without empty ones at their end that the header does not have."""
     most = _commonest_length(records)
     width = max(
         (index + 1 for record in records for index, cell in enumerate(record) if cell.strip()), default=0
@@ -366,7 +370,7 @@ def _count_subheaders(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _are_units(first: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the record below the header holds texts in every column of numbers, and there are at least two of these."""
+    """Return whether the record below the header holds texts in every column of numbers, and there are at least two of these."""
     if not first or len(rows) < 3:
         return False
     numeric = []

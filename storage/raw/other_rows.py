@@ -1,4 +1,4 @@
-"""Rows of a user's own, outside any run: a file or a table in memory, read as a run's ingest read its rows (`RowFormat`).
+"""Read a user's own rows, in a file or in memory, as a run's ingest read its rows (`RowFormat`).
 
 Who they belong to is not known, so no message holds a value or a line of theirs.
 """
@@ -25,7 +25,6 @@ from schemas.row_format import RowFormat
 from storage import tables
 from storage.raw import raw_files
 from storage.raw.file_samples import tidy_file
-from storage.raw.formats.contents import BLANKS
 from storage.raw.formats.kinds import file_kind
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
@@ -143,30 +142,30 @@ def _of(name: str) -> str:
 def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawFile, tuple[str, ...]]:
     """The file, with its header or with the names that the run gave to its columns, and its oddities. Raises DataError.
 
-    A first line that has one of each set `needed` is a header. Where the run named no lines or widths, what it could not read
+    A first line that has one of each set `needed` is a header. Where the run named no lines, what it could not read
     is tidied as `ldptree init` does.
     """
-    delimiter, skip, widths = rows.delimiter, rows.skip, rows.widths
+    delimiter, skip = rows.delimiter, rows.skip
     sheets = rows.sheet if file_kind(path) == "workbook" else ()
     tidied = None
-    if not (skip or widths or delimiter == BLANKS):
-        raw = sorted(name for one in needed for name in one if name not in rows.derive)
+    if not skip:
+        raw = sorted(name for any_of in needed for name in any_of if name not in rows.derive)
         tidied = tidy_file(
             path, raw[0] if raw else rows.target, sheets=sheets, needed=needed if rows.columns else ()
         )
     if tidied is not None:
         sheets, delimiter = (), tidied.content.delimiter or delimiter
     place = path if tidied is None else tidied.content.place
-    if skip or widths:
+    if skip:
         plain = raw_files.first_fields(path, sheets=sheets)
-        if not any(one.isdisjoint(plain) for one in needed):
-            skip, widths = 0, ()
-    first = partial(raw_files.first_fields, place, skip=skip, sheets=sheets, widths=widths)
+        if not any(any_of.isdisjoint(plain) for any_of in needed):
+            skip = 0
+    first = partial(raw_files.first_fields, place, skip=skip, sheets=sheets)
     if delimiter is not None and len(first(delimiter)) < 2:
         delimiter = None  # told from the file
     names: tuple[str, ...] = ()
     fields = first(delimiter) if rows.columns else []
-    if fields and any(one.isdisjoint(fields) for one in needed):
+    if fields and any(any_of.isdisjoint(fields) for any_of in needed):
         names = rows.columns
         if len(fields) == len(names) - 1:
             names = tuple(name for name in names if name != rows.target)
@@ -182,7 +181,6 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawF
         nulls=rows.nulls,
         skip=skip,
         sheets=sheets,
-        widths=widths,
         needs_rows=False,
         content=tidied.content if tidied else None,
     )
@@ -203,16 +201,16 @@ def _check_columns(
 
 
 def _check_written(file: RawFile, feature: CategoricalFeature, rows: RowFormat, where: str) -> None:
-    """Raises DataError where levels are texts that no value of the column's own type is written as: all would be unknown."""
+    """Raise DataError if no value of a column's type is written like its levels, all of which would be unknown."""
     family = file.family(feature.column)
     if rows.types[feature.column] != "text" or family in ("text", None):
         return
     texts = ", ".join(literal(str(level)) for level in feature.levels)
     written = f"CAST(TRY_CAST(level AS {SQL_TYPES[family]}) AS VARCHAR) = level"
-    found = scratch_cursor().execute(
+    counted = scratch_cursor().execute(
         f"SELECT bool_or(coalesce({written}, FALSE)) FROM (SELECT unnest([{texts}]) AS level)"
     )
-    if not found.fetchall()[0][0]:
+    if not counted.fetchall()[0][0]:
         raise DataError(
             f"{where}: column {feature.column!r} is of type {family}, another type than the model was learned on: what was "
             "learned are texts, none of them written as such a value is. Write it as text."

@@ -1,8 +1,8 @@
-"""What the pages of a Parquet file say they unfold to, read from their headers before anything is unfolded.
+"""Read from the headers of a Parquet file's pages what they unfold to, before anything is unfolded.
 
 The file's own description may say less than its pages do, and a reader that believes it unfolds a page of any size. Headers are
-Thrift structs in the compact encoding (apache/parquet-format, `parquet.thrift`, PageHeader); of each the two sizes are read,
-everything else is stepped over.
+Thrift structs in the compact encoding (apache/parquet-format, `parquet.thrift`, PageHeader); of each the numbers named here are
+read, everything else is stepped over.
 """
 
 from __future__ import annotations
@@ -12,76 +12,112 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-_UNCOMPRESSED, _COMPRESSED = 2, 3
-"""Numbers of the fields."""
-_HEADER_BYTES = 2**12
-"""Of one header, at most: its statistics are of a value or two."""
+_TYPE, _UNCOMPRESSED, _COMPRESSED = (1,), (2,), (3,)
+_ROWS, _ENCODINGS = ((5, 1), (8, 1)), ((5, 2), (8, 4))
+"""Of a page of rows, in either version; how they are encoded."""
+_LISTED = (7, 1)
+"""Values of a dictionary."""
+_REQUIRED = (_TYPE, _UNCOMPRESSED, _COMPRESSED)
+_WANTED: dict[tuple[int, ...], int] = dict.fromkeys(_REQUIRED, -1) | dict.fromkeys(
+    (*_ROWS, *_ENCODINGS, _LISTED), 0
+)
+"""Numbers of the fields, those of a struct within behind the struct's own, and what each is where it is not said."""
+_IN_DICTIONARY = (2, 8)
+_MOST_STEPS = 2**8
+"""Bytes of one header that are looked at; the values in its statistics are jumped over."""
 _DEPTH = 8
+MOST_PAGES = 2**19
+"""Of a file, at most: as many hold ten thousand million values as their writers cut them."""
 
 
-def unfolded_bytes(path: Path, described: Any) -> int:
-    """How many bytes all pages of a file have once they are unfolded.
+def weigh_pages(path: Path, described: Any, rows: int) -> tuple[int, int, str]:
+    """Return the bytes of all pages of a file once they are unfolded; and of so many rows of the heaviest column of texts that
+    stand in a dictionary the bytes, and its name.
 
     Args:
         path: the file.
         described: its `pyarrow.parquet.FileMetaData`.
+        rows: most that are read at a time.
 
     Raises:
-        ValueError, IndexError: a page lies outside the file or in two columns, or its header is none.
+        ValueError, IndexError: a page lies outside the file or in two columns, its header is none, or there are too many.
     """
+    unfolded, heaviest = 0, (0, "")
+    for name, pages in _chunks(path, described):
+        size = listed = used = 0
+        for page in pages:
+            unfolded += page[_UNCOMPRESSED]
+            size += page[_UNCOMPRESSED] if page[_LISTED] else 0
+            listed += page[_LISTED]
+            used += sum(
+                page[n] for n, how in zip(_ROWS, _ENCODINGS, strict=True) if page[how] in _IN_DICTIONARY
+            )
+        heaviest = max(heaviest, (size * min(used, rows) // max(listed, 1), name))
+    return unfolded, *heaviest
+
+
+def _chunks(path: Path, described: Any) -> Iterator[tuple[str, Iterator[dict[tuple[int, ...], int]]]]:
+    """Yield the column of each chunk, and what the headers of its pages say."""
     groups = map(described.row_group, range(described.num_row_groups))
+    chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
+    left = iter(range(MOST_PAGES))
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        ranges = [_range(g.column(j), len(content)) for g in groups for j in range(g.num_columns)]
+        ranges = [_range(chunk, len(content)) for chunk in chunks]
         if sum(end - start for start, end in ranges) > len(content):
             raise ValueError("columns share their pages")
-        return sum(unfolded for start, end in ranges for unfolded in _pages(content, start, end))
+        for chunk, (start, end) in zip(chunks, ranges, strict=True):
+            yield chunk.path_in_schema, _pages(content, start, end, left)
 
 
 def _range(chunk: Any, size: int) -> tuple[int, int]:
-    """Where the pages of a column chunk begin and end."""
-    starts = [chunk.data_page_offset]
-    if chunk.dictionary_page_offset is not None:
-        starts.append(chunk.dictionary_page_offset)
-    start = min(starts)
+    """Return where the pages of a column chunk begin and end."""
+    # Some writers say 0 of a dictionary that is not there.
+    start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
     end = start + chunk.total_compressed_size
     if not 0 <= start <= end <= size:
         raise ValueError("a column lies outside the file")
     return start, end
 
 
-def _pages(content: mmap, start: int, end: int) -> Iterator[int]:
+def _pages(content: mmap, start: int, end: int, left: Iterator[int]) -> Iterator[dict[tuple[int, ...], int]]:
     at = start
     while at < end:
-        header = _Thrift(content[at : at + _HEADER_BYTES])
-        sizes = header.struct({_UNCOMPRESSED: 0, _COMPRESSED: 0})
-        if min(sizes.values()) < 0:
-            raise ValueError("a page of a negative size")
-        yield sizes[_UNCOMPRESSED]
-        at += header.at + sizes[_COMPRESSED]
+        if next(left, None) is None:
+            raise ValueError("too many pages")
+        header = _Thrift(content, at)
+        numbers = header.struct(_WANTED.copy())
+        if min(numbers.values()) < 0:
+            raise ValueError("a page without a type, or without a size")
+        yield numbers
+        at = header.at + numbers[_COMPRESSED]
 
 
 class _Thrift:
     """A reader of one struct, that keeps its place."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: mmap, at: int) -> None:
         self.content = content
-        self.at = 0
+        self.at = at
+        self.left = _MOST_STEPS
 
-    def struct(self, wanted: dict[int, int], depth: int = 0) -> dict[int, int]:
-        """Step over a struct; its whole numbers of these fields, the largest where one stands twice."""
-        if depth > _DEPTH:
+    def struct(
+        self, wanted: dict[tuple[int, ...], int], place: tuple[int, ...] = ()
+    ) -> dict[tuple[int, ...], int]:
+        """Step over a struct at a place; its whole numbers of these fields, the largest where one stands twice."""
+        if len(place) > _DEPTH:
             raise ValueError("nested too deep")
         number = 0
         while header := self._byte():
             delta, kind = header >> 4, header & 15
             number = number + delta if delta else self._whole()
-            if kind in (4, 5, 6) and number in wanted:
-                wanted[number] = max(wanted[number], self._whole())
+            field = (*place, number)
+            if kind in (4, 5, 6) and field in wanted:
+                wanted[field] = max(wanted[field], self._whole())
             else:
-                self._skip(kind, depth)
+                self._skip(kind, wanted, field)
         return wanted
 
-    def _skip(self, kind: int, depth: int) -> None:
+    def _skip(self, kind: int, wanted: dict[tuple[int, ...], int], place: tuple[int, ...]) -> None:
         match kind:
             case 1 | 2:  # a boolean is in its type
                 return
@@ -94,23 +130,15 @@ class _Thrift:
             case 8:
                 length = self._varint()  # which moves the place itself
                 self.at += length
-            case 9 | 10:
-                self._skip_list(depth)
             case 12:
-                self.struct({}, depth + 1)
-            case _:
+                self.struct(wanted, place)
+            case _:  # a list, set or map, of which a header has none
                 raise ValueError(f"a field of type {kind}")
 
-    def _skip_list(self, depth: int) -> None:
-        header = self._byte()
-        n = header >> 4 if header >> 4 < 15 else self._varint()
-        for _ in range(n):
-            if header & 15 in (1, 2):
-                self._byte()
-            else:
-                self._skip(header & 15, depth + 1)
-
     def _byte(self) -> int:
+        self.left -= 1
+        if not self.left:
+            raise ValueError("a header that is too long")
         self.at += 1
         return self.content[self.at - 1]
 

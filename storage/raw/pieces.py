@@ -1,4 +1,4 @@
-"""Pieces of one large raw file that several tasks read, each a run of whole rows: bytes of a CSV, or row groups of a Parquet.
+"""Split one large raw file into pieces of whole rows for several tasks, as bytes of a CSV or row groups of a Parquet.
 
 A file is cut only where nobody can doubt where its rows begin; any other stays in one piece. The same bytes are always cut in the
 same places, so that who reads the pieces, and where, changes nothing.
@@ -24,7 +24,7 @@ from storage.raw.raw_files import FILE_ROW, RawFile
 
 LINE_FEED, RETURN, QUOTE = b'\n\r"'
 ROW_START, FIELD_START, PLAIN, QUOTED, CLOSED = range(5)
-"""Where in a CSV one is: a quoted field is left by a quote, and gone on with by another."""
+"""States of a reader inside a CSV. A quote closes a quoted field, and another one reopens it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Piece:
     source: str
 
     def open(self, file: RawFile) -> RawFile:
-        """The piece of `file` as a raw file: of a CSV a copy of its bytes, which is gone with the object. Raises OSError."""
+        """Open the piece of `file`, of a CSV as a copy of its bytes that goes with the object. Raises OSError."""
         if file.kind == "parquet":
             return replace(file, rows=(self.first_row, self.stop_row))
         copy = NamelessFile()
@@ -66,7 +66,7 @@ class Piece:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         return cls(**json.loads(text))
 
 
@@ -116,18 +116,18 @@ def _line_starts(file: RawFile, n_pieces: int) -> list[tuple[int, int]]:
         return []
     size = file.place.stat().st_size
     targets = np.array([size * number // n_pieces for number in range(1, n_pieces)], np.int64)
-    found = np.zeros((len(targets), 2), np.int64)
+    firsts = np.zeros((len(targets), 2), np.int64)
     mark = len(codecs.BOM_UTF8) if _is_marked(file, [0]) else 0
     state = np.array([ROW_START, 0, mark, 0, 0, 0, 0], np.int64)
     for block in _blocks(file, mark):
-        if not _scan(block, ord(delimiter), state, targets, found):
+        if not _scan(block, ord(delimiter), state, targets, firsts):
             return []
     where, is_returned, at, rows, _, n_returned, n_fed = state.tolist()
     if where == QUOTED or is_returned or (n_returned and n_fed):
         return []
     end = (at, rows + (where != ROW_START))
     n_above = int(file.has_header)
-    starts = [(0, n_above), *((start, row) for start, row in found.tolist() if 0 < start < at), end]
+    starts = [(0, n_above), *((start, row) for start, row in firsts.tolist() if 0 < start < at), end]
     if _is_marked(file, [start for start, _ in starts[1:-1]]):
         return []
     return [(start, row - n_above) for start, row in sorted(set(starts))]
@@ -141,7 +141,7 @@ def _blocks(file: RawFile, start: int) -> Iterator[NDArray[np.uint8]]:
 
 
 def _is_marked(file: RawFile, starts: Sequence[int]) -> bool:
-    """Whether there is at one of these bytes what is a mark at the start of a file, and is left out there."""
+    """Return whether there is at one of these bytes what is a mark at the start of a file, and is left out there."""
     with file.place.open("rb") as stream:
         for start in starts:
             stream.seek(start)
@@ -156,12 +156,12 @@ def _scan(
     delimiter: int,
     state: NDArray[np.int64],
     targets: NDArray[np.int64],
-    found: NDArray[np.int64],
+    firsts: NDArray[np.int64],
 ) -> bool:
     """Go on through a CSV; False where it is in doubt where a row begins.
 
     `state`: where one is, whether a return came last, the byte and the records before the block, the next of the targets, and how
-    many lines so far end in a return and a feed, and in a feed. `found`: the first record that begins at each target or later.
+    many lines so far end in a return and a feed, and in a feed. `firsts`: the first record that begins at each target or later.
     """
     where, is_returned, before, target = state[0], state[1], state[2], state[4]
     for place in range(len(block)):
@@ -177,7 +177,7 @@ def _scan(
             state[3] += 1
             start = before + place + 1
             while target < len(targets) and start >= targets[target]:
-                found[target, 0], found[target, 1] = start, state[3]
+                firsts[target, 0], firsts[target, 1] = start, state[3]
                 target += 1
         elif is_returned:
             return False

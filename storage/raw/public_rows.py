@@ -1,4 +1,4 @@
-"""Public rows: evaluates the rule, by the content of a row (a predicate) or by its number alone.
+"""Find public rows by a rule on the content of a row (a predicate) or on its number alone.
 
 What a rule can be is in `schemas.dataset`.
 """
@@ -29,14 +29,18 @@ class PublicRows:
     """Files whose rows the rule divides; those after them are public whole (rule kind "file")."""
     seed: int
 
+    def is_whole(self, index: int) -> bool:
+        """Return whether every row of file `index` is public."""
+        return self.rule.kind == "file" and index >= self.n_mixed
+
     def among(self, index: int, batch: Any, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows of a typed batch of file `index`, with the numbers `rows`, are public. NULL is private."""
+        """Return which rows of a typed batch of file `index`, with the numbers `rows`, are public. NULL is private."""
         if self.rule.kind == "predicate":
             return booleans(batch.column(PUBLIC), missing=False)
         return self.by_number(index, rows)
 
     def by_number(self, index: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The same by the number alone: the rules "random", "first" and "file"."""
+        """Return which rows are public by their numbers alone, for the rules "random", "first" and "file"."""
         if self.rule.kind == "file":
             return np.full(len(rows), index >= self.n_mixed)
         if self.rule.count is not None:
@@ -72,7 +76,7 @@ class PublicRows:
                 yield batch
 
     def _filtered(self, file: RawFile, columns: Sequence[str], rule_types: Mapping[str, ColumnType]) -> str:
-        """The rows for which the predicate is true: it sees its columns typed, we want all of them raw."""
+        """Return SQL of raw rows for which the predicate, which sees its columns typed, is true."""
         raw = [f"{raw_files.INTERNAL}_raw_{i}" for i in range(len(columns))]
         rule_raw = [f"{raw_files.INTERNAL}_rule_{i}" for i in range(len(rule_types))]
         source = file.select([*columns, *rule_types], [*raw, *rule_raw], skip_bad_lines=file.kind == "csv")

@@ -1,4 +1,4 @@
-"""What the public values of raw columns look like, gathered batch by batch in one pass: counts, and a sample of bounded size.
+"""Sample the public values of raw columns batch by batch in one pass, with counts and a sample of bounded size.
 
 What the values mean is told in `storage.raw.recognition`; which type they fit, by `TypeEvidence`.
 """
@@ -40,13 +40,13 @@ class PublicValues:
         self._distinct: dict[str, set[str]] = {column: set() for column in columns}
 
     def add(self, texts: pl.DataFrame) -> None:
-        """One batch more: raw texts, null where missing."""
+        """Add a batch of raw texts, null where missing."""
         import polars as pl
 
-        for column, found in count_evidence(texts).items():
-            self.evidence[column] += found
+        for column, evidence in count_evidence(texts).items():
+            self.evidence[column] += evidence
             known = self._distinct[column]
-            if found.number < found.present and len(known) <= LEVELS_LISTED:
+            if evidence.number < evidence.present and len(known) <= LEVELS_LISTED:
                 known |= set(texts[column].drop_nulls().unique().head(LEVELS_LISTED + 1).to_list())
         if self._seen < self._n_head:
             self._head.append(texts.head(self._n_head - self._seen))
@@ -56,22 +56,22 @@ class PublicValues:
         self._thin_out()
 
     def sample(self, column: str) -> ColumnSample:
-        """What is told of a column."""
-        found = self.evidence[column]
+        """Return the sample of a column."""
+        evidence = self.evidence[column]
         head, spread = (_values(frames, column) for frames in (self._head, self._spread))
         return ColumnSample(
             column=column,
             head=head,
             spread=spread,
             n_distinct=max(len(self._distinct[column]), len(set(head))),
-            is_number=found.number == found.present,
-            is_mostly_number=2 * found.number > found.present,
-            is_whole=found.integer == found.present,
-            is_truth=found.boolean == found.present,
+            is_number=evidence.number == evidence.present,
+            is_mostly_number=2 * evidence.number > evidence.present,
+            is_whole=evidence.integer == evidence.present,
+            is_truth=evidence.boolean == evidence.present,
         )
 
     def _thin_out(self) -> None:
-        """Draw half of the rows where there are too many: from all rows alike, whatever their number turns out to be.
+        """Draw half of the rows if there are too many, from all rows alike, whatever their number turns out to be.
 
         Every second row would be of one kind where two kinds alternate.
         """

@@ -1,5 +1,4 @@
-"""Raw files as they come, read as CSV or Parquet (`formats`), or a table in memory: looked at before they are trusted, opened
-in a locked DuckDB.
+"""Inspect raw files in CSV, Parquet (`formats`) or memory before they are trusted, and open them in a locked DuckDB.
 
 What the columns mean is not known here: a raw CSV column is text, and `tasks.data.ingest` makes types of it. No message
 holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
@@ -11,18 +10,22 @@ import contextlib
 import csv
 import io
 import queue
+import re
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ldptree.errors import DataError
+from schemas.dataset import LONGEST_NAME
 from storage.machine_faults import machine_fault
-from storage.raw.formats.blanks import split_at_blanks, split_by_widths
-from storage.raw.formats.contents import BLANKS, NOT_UTF_8, TIDY_COPY, Content, check_text, read_content
+from storage.raw.formats.archives import most_unpacked
+from storage.raw.formats.contents import NOT_UTF_8, TIDY_COPY, Content, check_text, read_content
 from storage.raw.formats.kinds import PARQUET, file_kind, open_text
+from storage.raw.parquet_pages import MOST_PAGES, weigh_pages
 from storage.sql import UNSAFE_OPTIMIZER, list_columns, literal, quote
 
 Result = TypeVar("Result")
@@ -33,8 +36,14 @@ DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a ba
 LONGEST_LINE = 2 << 20
 BATCH_ROWS = 131_072
 BATCH_CELLS = 1 << 24
+MOST_EXTRA = 1_000
+"""Fields that a line may have beside those of the header: DuckDB keeps a line that it rejects once for each of them."""
 MOST_COLUMNS = 4_000
-"""Columns that a run reads: DuckDB's plan of a query, and so its time and memory, grow faster than they do."""
+"""Most columns that a run reads, as time and memory of DuckDB's query plans grow faster than their number."""
+FREE_ROWS, MOST_ROWS_TO_A_BYTE = 10_000_000, 100
+"""Limits of a Parquet file's rows. A file that claims more was made to fill a memory."""
+MOST_BATCH_BYTES = 512 << 20
+"""Most bytes of one column's texts in a batch, as a dictionary gives any number of rows a long text."""
 ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
@@ -51,21 +60,26 @@ _LINE_FAULTS = {
     "LINE SIZE OVER MAXIMUM": "a line of more than 2 MiB",
     "INVALID ENCODING": "not UTF-8",
 }
+_QUOTED = re.compile(rb'"[^"]*"')
+OPEN_QUOTE = "a quote that is not closed"
+_IS_OPEN = """(error_type = 'UNQUOTED VALUE' AND length(csv_line) % 2 <> length(replace(csv_line, '"', '')) % 2)
+    OR (error_type IN ('UNQUOTED VALUE', 'LINE SIZE OVER MAXIMUM') AND regexp_matches(csv_line, '[\\r\\n]'))"""
+"""SQL that is true if a faulty line has a quote still open at its end, after which rows may begin anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """One raw file that has been looked at: its columns in order, and how to read it. A table in memory is one, too."""
+    """One inspected raw file, with its columns in order and how to read it. A table in memory is one, too."""
 
     path: Path
     kind: Literal["csv", "parquet", "table"]
     columns: tuple[str, ...]
     families: tuple[Family | None, ...]
-    """What each column is by the file's own word: text for all of a CSV; None where no such type can be used."""
+    """The type family of each column in the file, text for all of a CSV, and None for a type that cannot be used."""
     delimiter: str = ","
     has_header: bool = True
     lines_above: int = 0
-    """Lines before the first that is read: those that are left out, and blank ones."""
+    """Lines before the first that is read, which were left out or are blank."""
     content: Content | None = field(default=None, repr=False, compare=False)
     """What is read of it; None of a table in memory."""
     nulls: tuple[str, ...] = ("",)
@@ -81,7 +95,7 @@ class RawFile:
 
     @property
     def place(self) -> Path:
-        """Where it is opened."""
+        """Path at which it is opened."""
         return self.path if self.content is None else self.content.place
 
     @property
@@ -90,7 +104,7 @@ class RawFile:
         return 0 if self.rows is None else self.rows[0]
 
     def family(self, column: str) -> Family | None:
-        """What `column` is by the file's own word."""
+        """Return the family of `column` by the file's own word."""
         return self.families[self.columns.index(column)]
 
     def select(self, columns: Sequence[str], aliases: Sequence[str], *, skip_bad_lines: bool = False) -> str:
@@ -145,33 +159,29 @@ def inspect(
     nulls: Sequence[str] = ("",),
     skip: int = 0,
     sheets: Sequence[str] = (),
-    widths: Sequence[int] = (),
     needs_rows: bool = True,
     is_whole: bool = True,
     content: Content | None = None,
 ) -> RawFile:
-    """Look at one file: every byte of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
+    """Inspect a file. Checks all bytes of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
-    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook; `widths`,
-    of columns of a fixed width. Unless `is_whole`, of a text only the first bytes are looked at. `content`: what is read in its
+    `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook.
+    Unless `is_whole`, of a text only the first bytes are looked at. `content`: what is read in its
     place. Raises DataError on a file that is missing, unreadable, empty, in another format, damaged, or whose header is not one;
     where it `needs_rows`, also on one with a header alone.
     """
     content = content or read_content(
-        path,
-        delimiter=delimiter,
-        skip=skip,
-        sheets=sheets,
-        widths=widths,
-        has_header=not columns,
-        is_whole=is_whole,
+        path, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole
     )
     if content.kind == "parquet":
         return _inspect_parquet(path, content, needs_rows)
     delimiter = content.delimiter or delimiter
-    return _inspect_csv(
+    file = _inspect_csv(
         path, content, delimiter, tuple(columns), tuple(nulls) or ("",), needs_rows=needs_rows
     )
+    if is_whole:
+        _check_fields(file)
+    return file
 
 
 def of_table(table: Any, name: str) -> RawFile:
@@ -188,7 +198,6 @@ def first_fields(
     *,
     skip: int = 0,
     sheets: Sequence[str] = (),
-    widths: Sequence[int] = (),
 ) -> list[str]:
     """The fields of the first line below `skip` others that is not blank, split at `delimiter` or at what splits it into most.
 
@@ -203,23 +212,14 @@ def first_fields(
             return []
         place, delimiter = content.place, content.delimiter or delimiter
     start = _lines_below(_start_of(place), skip)
-    if widths or delimiter == BLANKS:
-        split = split_by_widths(widths) if widths else split_at_blanks
-        return next((fields for line in start.splitlines() if (fields := split(line))), [])
     records = _first_records(start, delimiter or _delimiter(path, start, None, 0))
     return [cell.strip() for cell in records[0]] if records else []
 
 
 def check_start(path: Path) -> None:
-    """Raises DataError where the first block of a file tells already that it cannot be read: what costs no time to know."""
-    if file_kind(path) in ("text", "gzip", "arff"):
+    """Raise DataError if the first block of a file already shows that it cannot be read, at no cost in time."""
+    if file_kind(path) in ("text", "gzip"):
         check_text(path, path.name, blocks=1)
-
-
-def check_whole(file: RawFile) -> None:
-    """Raises DataError where any byte of a text tells that it cannot be read."""
-    if file.kind == "csv":
-        check_text(file.place, file.name)
 
 
 def connect(files: Sequence[RawFile]) -> Any:
@@ -241,7 +241,7 @@ def connect(files: Sequence[RawFile]) -> Any:
 
 
 def batch_rows(n_columns: int) -> int:
-    """Rows to a batch and to a row group: 131,072, fewer for wide tables, a power of two."""
+    """Return the rows of a batch and of a row group, 131,072 or a smaller power of two for wide tables."""
     fitting = max(BATCH_CELLS // max(n_columns, 1), 1024)
     return int(min(BATCH_ROWS, 1 << (fitting.bit_length() - 1)))
 
@@ -279,7 +279,7 @@ def stream(connection: Any, query: str, file: RawFile, rows: int) -> Generator[A
 
 
 def guarded(work: Callable[[], Result], file: RawFile) -> Result:
-    """What `work` returns; DuckDB's errors as a DataError in our words, those of the machine as what they are.
+    """Return what `work` returns; DuckDB's errors as a DataError in our words, those of the machine as what they are.
 
     After its first batch a reader raises DuckDB's errors as an OSError without a number.
     DuckDB quotes the offending line, so its exception must not hang on ours: ours is raised when that one is gone.
@@ -299,9 +299,13 @@ def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int,
     """(line number, kind of fault, text of the line) of the lines that `skip_bad_lines` has left out so far."""
     most = "" if limit is None else f" LIMIT {limit}"
     rows = connection.execute(
-        f"SELECT line, error_type::VARCHAR, any_value(csv_line) FROM reject_errors GROUP BY ALL ORDER BY line{most}"
+        f"SELECT line, min(error_type::VARCHAR), any_value(csv_line), bool_or({_IS_OPEN}) FROM reject_errors "
+        f"GROUP BY line ORDER BY line{most}"
     ).fetchall()
-    return [(int(line), _LINE_FAULTS.get(kind, "not CSV"), str(text)) for line, kind, text in rows]
+    return [
+        (int(line), OPEN_QUOTE if is_open else _LINE_FAULTS.get(kind, "not CSV"), str(text))
+        for line, kind, text, is_open in rows
+    ]
 
 
 def line_of_row(file: RawFile, row: int) -> int | None:
@@ -352,7 +356,9 @@ def _inspect_csv(
     delimiter = _delimiter(path, table, delimiter, len(names))
     records = _first_records(table, delimiter)
     if not records:
-        raise DataError(f"{path.name}: no line is left below the {content.skip:,} of dataset.skip.")
+        blank = "the file is empty: nothing but blank lines."
+        left = f"no line is left below the {content.skip:,} of dataset.skip." if content.skip else blank
+        raise DataError(f"{path.name}: {left}")
     has_header = not names
     if has_header:
         if needs_rows and len(records) < 2:
@@ -364,6 +370,15 @@ def _inspect_csv(
             "Name every column of a file without a header, or leave `columns` out if it has one."
         )
     _check_names(path, names, "" if content.written else f", {TIDY_COPY}")
+    ends: list[str] = []  # of the lines as far as the header
+    for line in io.StringIO(start, newline=""):
+        ends.append(line[len(line.rstrip("\r\n")) :])
+        if len(ends) > content.skip and line.strip():
+            break
+    if len({*ends} - {""}) > 1:  # DuckDB takes all that follows for one line, and reads no row
+        raise DataError(
+            f"{path.name}: lines above its header end in another way than the header. Delete them, {TIDY_COPY}."
+        )
     return RawFile(
         path=path,
         kind="csv",
@@ -371,14 +386,30 @@ def _inspect_csv(
         families=tuple("text" for _ in names),
         delimiter=delimiter,
         has_header=has_header,
-        lines_above=content.skip + next((i for i, line in enumerate(table.splitlines()) if line.strip()), 0),
+        lines_above=len(ends) - 1,
         content=content,
         nulls=nulls,
     )
 
 
+def _check_fields(file: RawFile) -> None:
+    """Raises DataError on a line that has far more fields than the header."""
+    most, mark = len(file.columns) + MOST_EXTRA, file.delimiter.encode()
+    with open_text(file.place) as stream, io.BufferedReader(stream) as text:  # type: ignore[type-var]
+        for number, piece in enumerate(iter(partial(text.readline, LONGEST_LINE), b""), 1):
+            if len(piece) < most or piece.count(mark) < most:
+                continue
+            for line in piece.splitlines():  # more than one where they end in a carriage return alone
+                n_fields = _QUOTED.sub(b"", line).count(mark) + 1
+                if n_fields > most:
+                    raise DataError(
+                        f"{file.name}, line {number:,}: {n_fields:,} fields, where {len(file.columns):,} columns are "
+                        "known. Delete the line, or write it anew."
+                    )
+
+
 def likely_delimiter(path: Path, start: str) -> str:
-    """What splits the first line of a text into most fields."""
+    """Return the character that splits the first line of a text into most fields."""
     return _delimiter(path, start, None, 0)
 
 
@@ -391,8 +422,8 @@ def _first_records(start: str, delimiter: str) -> list[list[str]]:
                 records.append(record)
             if len(records) == 2:
                 break
-    except csv.Error:
-        pass
+    except csv.Error:  # a field that is too long: a record all the same
+        records += [[]] if records else []
     return records
 
 
@@ -428,11 +459,20 @@ def _inspect_parquet(path: Path, content: Content, needs_rows: bool) -> RawFile:
         try:
             with parquet.ParquetFile(content.place) as file:
                 schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        except (OSError, pyarrow.ArrowException):
-            fault = "the Parquet file is damaged. Fetch or write it again."
+                size = content.place.stat().st_size
+                unfolded, heaviest, column = weigh_pages(content.place, file.metadata, BATCH_ROWS)
+        except (OSError, pyarrow.ArrowException, ValueError, IndexError):
+            fault = f"the Parquet file is damaged, or has more than {MOST_PAGES:,} pages. Fetch or write it again."
         else:
             if needs_rows and n_rows == 0:
                 fault = "a schema and no rows."
+            elif n_rows > max(FREE_ROWS, MOST_ROWS_TO_A_BYTE * size) or unfolded > most_unpacked(size):
+                fault = f"says that its {size:,} bytes are {n_rows:,} rows, of {unfolded:,} bytes: no table is packed so well."
+            elif heaviest > MOST_BATCH_BYTES:
+                fault = (
+                    f'the texts of column "{column}" are so long that some rows of it take {heaviest:,} bytes. Write the '
+                    "file without that column, or with shorter texts in it."
+                )
     if fault:
         raise DataError(f"{path.name}: {fault}")
     names = tuple(schema.names)
@@ -447,7 +487,7 @@ def _inspect_parquet(path: Path, content: Content, needs_rows: bool) -> RawFile:
 
 
 def _family(kind: Any) -> Family | None:
-    """What an Arrow type is to us; dates and times are text, to be taken apart by `derive`."""
+    """Return our family of an Arrow type; dates and times are text, to be taken apart by `derive`."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -472,6 +512,10 @@ def _check_names(path: Path, names: tuple[str, ...], more: str = "") -> None:
     """Raises DataError on a name that stands twice (SQL compares names without case) or is taken; `more` also helps then."""
     seen: dict[str, str] = {}
     for name in names:
+        if len(name) > LONGEST_NAME:
+            raise DataError(
+                f"{path.name}: a column's name has {len(name):,} characters, at most {LONGEST_NAME:,}. Rename it."
+            )
         if name.lower() in seen:
             twice = f'"{name}"' if seen[name.lower()] == name else f'"{seen[name.lower()]}" and "{name}"'
             raise DataError(
@@ -507,7 +551,7 @@ def same_columns(files: Sequence[RawFile]) -> None:
 
 
 def _in_words(message: str) -> str:
-    """DuckDB's message as ours: the kind of fault only."""
+    """Describe a DuckDB message in our words, with the kind of fault only."""
     lower = message.lower()
     if "expected number of columns" in lower:
         return "a row with the wrong number of fields"

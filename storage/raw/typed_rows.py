@@ -1,4 +1,4 @@
-"""Raw columns to typed ones, in SQL: the expression of each type, what counts as a fault, and which type fits.
+"""Turn raw columns into typed ones in SQL, by each type's expression, its faults, and the choice of a type.
 
 One row of the raw file is one row of the typed query, in the same order. Where rows go (public, private, nobody) is
 decided in `tasks.data.ingest`.
@@ -40,6 +40,7 @@ LARGEST_INTEGER = 9e18
 PUBLIC = f"{INTERNAL}_public"
 ASKED = f"{INTERNAL}_asked"
 BAD = f"{INTERNAL}_bad"
+NAMELESS = f"{INTERNAL}_nameless"
 FAULT_COLUMN = f"{INTERNAL}_fault_column"
 FAULT_KIND = f"{INTERNAL}_fault_kind"
 FAULT_VALUE = f"{INTERNAL}_fault_value"
@@ -55,7 +56,7 @@ _NARROW = {"int8": ("TINYINT", 8), "int16": ("SMALLINT", 16), "int32": ("INTEGER
 
 @dataclass(frozen=True, kw_only=True)
 class TypedQuery:
-    """What to ask of each file: types of the columns read, derived columns, what is kept, and the two predicates."""
+    """The query to each file, with types of columns read, derived columns, kept columns, and both predicates."""
 
     types: Mapping[str, ColumnType]
     """Every file column that is read."""
@@ -71,17 +72,25 @@ class TypedQuery:
     """Whether the target must be a number."""
 
     def rows(self, file: RawFile, *, skip_bad_lines: bool = False, more: str = "") -> str:
-        """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL) and BAD (never NULL); then `more`,
-        expressions over the typed columns.
+        """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL), BAD, and NAMELESS where no name of a
+        holder can be read (never NULL); then `more`, expressions over the typed columns.
         """
         kept = ", ".join(f"{_stored(column)} AS {quote(column.name)}" for column in self.kept)
-        exact = _any([fault for fault, _, _, _ in self._faults(file)])
-        bad = f"CASE WHEN {self._suspicion(file)} THEN coalesce({exact}, FALSE) ELSE FALSE END"
-        last = f"{bad} AS {quote(BAD)}{', ' if more else ''}{more}"
+        faults = self._faults(file)
+        exact = {
+            BAD: _any([fault for fault, _, _, _ in faults]),
+            NAMELESS: _any([fault for fault, column, _, _ in faults if column == self.holder]),
+        }
+        suspicion = self._suspicion(file)
+        flags = [
+            f"CASE WHEN {suspicion} THEN coalesce({is_so}, FALSE) ELSE FALSE END AS {quote(name)}"
+            for name, is_so in exact.items()
+        ]
+        last = ", ".join([*flags, *([more] if more else [])])
         return f"SELECT {kept}, {self._zone()}, {last} FROM ({self._typed(file, skip_bad_lines)})"
 
     def faults(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
-        """The bad rows only: number in the file, PUBLIC, ASKED, the first fault's column, kind and value, all raw texts."""
+        """Return SQL of bad rows, with number, PUBLIC, ASKED, the first fault's column, kind and value, raw texts."""
         faults = self._faults(file)
         first = {
             FAULT_COLUMN: "".join(f" WHEN {fault} THEN {literal(column)}" for fault, column, _, _ in faults),
@@ -117,7 +126,7 @@ class TypedQuery:
         return query
 
     def _suspicion(self, file: RawFile) -> str:
-        """Whether the row may have a fault: never false where it has one, cheap, and mostly false where it has none.
+        """Return SQL that is true for every row with a fault. It is cheap, and mostly false for rows without one.
 
         A sum is NULL where any value is missing or could not be cast, and not finite where any is not.
         """
@@ -136,45 +145,48 @@ class TypedQuery:
         return _any([*suspicions, *(fault for fault, _, _, _ in late)])
 
     def _written(self, file: RawFile) -> dict[str, list[str]]:
-        """Raw texts that are read as numbers. SQL also reads what nobody meant so: '3.7' and '0x1F' as integers, and '1_000'."""
+        """Return raw texts read as numbers. SQL also reads, unmeant, '3.7' and '0x1F' as integers, and '1_000'."""
         texts = {c: kind for c, kind in self.types.items() if file.family(c) == "text"}
         places = {column: _raw(index) for index, column in enumerate(self.types)}
-        found = {
+        written = {
             WRITTEN_INTEGERS: [places[column] for column, kind in texts.items() if kind == "integer"],
             WRITTEN_NUMBERS: [places[column] for column, kind in texts.items() if kind == "number"],
         }
-        return {name: raws for name, raws in found.items() if raws}
+        return {name: raws for name, raws in written.items() if raws}
 
     def _faults(self, file: RawFile) -> list[tuple[str, str, str, str]]:
-        """Every fault a row can have: its SQL condition, its column, its kind, and the SQL text of the value."""
+        """Return every fault a row can have, those of its holder's name first, each as SQL condition, column, kind, and
+        SQL text of the value.
+        """
         early = [
             (fault, column, KINDS[self.types[column]], f"CAST({_raw(index)} AS VARCHAR)")
             for index, column in enumerate(self.types)
             if (fault := self._miscast(file, index, column))
         ]
-        return [*early, *self._float_names(file), *self._late()]
+        faults = [*early, *self._float_names(file), *self._late()]
+        return sorted(faults, key=lambda fault: fault[1] != self.holder)
 
     def _float_names(self, file: RawFile) -> list[tuple[str, str, str, str]]:
-        """Names of holders that went through floats: digits may be lost, and a text is another text. As `_faults`."""
+        """Return faults of holders' names that went through floats, which may lose digits. As `_faults`."""
         if self.holder is None or self.holder not in self.types:
             return []
         index, column = list(self.types).index(self.holder), self.holder
         raw, family, kind = _raw(index), file.family(column), self.types[column]
         number, text = f"CAST({quote(column)} AS DOUBLE)", f"CAST({raw} AS VARCHAR)"
-        found = []
+        faults = []
         if family == "text" and kind == "text":
             wrong = rf"regexp_full_match(trim({raw}), '[+-]?[0-9]+(\.0*|(\.[0-9]+)?[eE]\+[0-9]+)')"
-            found.append((wrong, FLOAT_NAME))
+            faults.append((wrong, FLOAT_NAME))
         if kind == "number":
-            found.append((f"{number} <> trunc({number})", KINDS["integer"]))
+            faults.append((f"{number} <> trunc({number})", KINDS["integer"]))
         if family == "number" or kind == "number":
-            found.append((f"abs({number}) >= {EXACT}", FLOAT_NAME))
+            faults.append((f"abs({number}) >= {EXACT}", FLOAT_NAME))
         elif family == "text" and kind == "integer":
-            found.append((f"abs({number}) >= {EXACT} AND regexp_matches({raw}, '[.eE]')", FLOAT_NAME))
-        return [(f"coalesce({wrong}, FALSE)", column, kind, text) for wrong, kind in found]
+            faults.append((f"abs({number}) >= {EXACT} AND regexp_matches({raw}, '[.eE]')", FLOAT_NAME))
+        return [(f"coalesce({wrong}, FALSE)", column, kind, text) for wrong, kind in faults]
 
     def _miscast(self, file: RawFile, index: int, column: str) -> str:
-        """Whether the raw value is not of the column's type; '' where every value is."""
+        """Return SQL that is true where the raw value is not of the column's type; '' where every value is."""
         kind, family, raw, value = self.types[column], file.family(column), _raw(index), quote(column)
         if kind == "text":
             return ""
@@ -192,7 +204,7 @@ class TypedQuery:
         return f"({raw} IS NOT NULL AND {_any(wrong)}{is_missing})"
 
     def _late(self) -> list[tuple[str, str, str, str]]:
-        """Faults that show in the typed columns: as `_faults`."""
+        """Return the faults that show in the typed columns, as `_faults` does."""
         late = []
         if self.target:
             late.append((f"({quote(self.target)} IS NULL)", self.target, LABEL_MISSING, "NULL"))
@@ -221,7 +233,7 @@ def typed_sql(file: RawFile, column: str, raw: str, kind: ColumnType) -> str:
 
 
 def storage_type(kind: ColumnType, declared: tuple[float, float] | None) -> str:
-    """The Arrow type a column is kept in: for integers the narrowest that holds the declared range, else int64."""
+    """Return the Arrow type that keeps a column, for integers the narrowest for the declared range or int64."""
     if kind == "integer":
         if declared is not None:
             for name, (_, bits) in _NARROW.items():
@@ -254,7 +266,7 @@ def check_is_predicate(text: str, types: Mapping[str, ColumnType], key: str) -> 
 
 @dataclass(frozen=True)
 class TypeEvidence:
-    """How many values of a raw text column are there, and how many could be each type."""
+    """The counts that tell a raw text column's type, of all values and of those that could be each type."""
 
     present: int = 0
     number: int = 0
@@ -301,7 +313,7 @@ def count_evidence(texts: pl.DataFrame) -> dict[str, TypeEvidence]:
         texts.select(each.str.to_lowercase().is_in(["true", "false"]).sum()),
     ]
     columns = zip(*(count.row(0) for count in counts), strict=True)
-    return {name: TypeEvidence(*found) for name, found in zip(texts.columns, columns, strict=True)}
+    return {name: TypeEvidence(*tally) for name, tally in zip(texts.columns, columns, strict=True)}
 
 
 def _stored(column: TypedColumn) -> str:
@@ -336,14 +348,14 @@ def _sum(values: Sequence[str]) -> str:
 
 
 def _chain(parts: Sequence[str], operator: str) -> str:
-    """The parts joined, as a tree of chains: a single one would be as deep as it is long, and depth is limited."""
+    """Join the parts as a tree of chains, as a single one would be as deep as it is long, and depth is limited."""
     if len(parts) <= _CHAIN:
         return f"({operator.join(parts)})"
     return _chain([_chain(parts[i : i + _CHAIN], operator) for i in range(0, len(parts), _CHAIN)], operator)
 
 
 def _is_null(text: str, nulls: Sequence[str]) -> str:
-    """Whether the SQL text `text`, trimmed, is a string that means "missing"."""
+    """Return whether the SQL text `text`, trimmed, is a string that means "missing"."""
     return f"trim({text}) IN ({', '.join(literal(null) for null in nulls)})"
 
 

@@ -1,1 +1,1 @@
-"""Answers to a question: those of other machines checked as they come in, those of a round added up."""
+"""Answers to a question, which are checked as they come from other machines, and added up in a round."""

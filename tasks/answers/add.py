@@ -1,5 +1,5 @@
-"""add: reports about one tree into raw sums; some of the reports of a round, or all of them. Sums of whole numbers are the same,
-whoever adds up which of them. The curator's, who sees reports only.
+"""add: a part of a round's reports about one tree into raw sums. Sums of whole numbers are the same, whoever adds up which of
+them. The curator's, who sees reports only.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from numpy.typing import NDArray
 
 from ldptree.errors import ArtifactCorrupt, DataError, ProtocolMismatch
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.raw_sums import RawSums
-from schemas.manifest import Manifest, Record
+from ldptree.protocol.totals import RawSums
+from schemas.manifest import Manifest
 from storage import tables
 from storage.sql import literal
 from storage.store import Draft, Store
 from tasks import progress
-from tasks.artifacts import check_whole, is_protocol, read_protocol
-from tasks.parts import shards_in_parts
+from tasks.artifacts import check_whole, read_protocol
 from tasks.step import step
+
+PART_SHARDS = 64
+"""Shards whose reports one task adds up: about four million holders."""
 
 
 def parts_of(store: Store, question: Manifest, reports: Sequence[Manifest]) -> list[list[Manifest]]:
-    """Reports in the parts that one task each adds up; one part where the order of adding matters, or nothing is added."""
-    parts = shards_in_parts(reports)
-    if len(parts) == 1 or not is_protocol(question):
-        return [[*reports]]
+    """Reports in the parts that one task each adds up; one part where the order of adding matters."""
     is_exact = RawSums.none(read_protocol(store, question)).raw.dtype.kind in "iu"
-    return parts if is_exact else [[*reports]]
+    size = PART_SHARDS if is_exact else len(reports)
+    return [[*reports[start : start + size]] for start in range(0, len(reports), size)]
 
 
-@step("add", version="1", home="curator", retries=2, says="raw sums of some of the reports")
+@step("add", version="1", home="curator", retries=2, order=12, says="raw sums of reports")
 def add(draft: Draft, *, question: Manifest, reports: Sequence[Manifest], round_number: int) -> None:
-    """Write the sums of a part of the reports to a question ("sums": `raw.npy`, `n_reports.npy`)."""
+    """Write the sums of a part of the reports to a question, as part "sums" with `raw.npy` and `n_reports.npy`."""
     with duckdb.connect(config={"threads": 2}) as connection:
         protocol = read_protocol(draft.store, question)
         sums = sum_reports(connection, draft.store, protocol, reports, round_number)
@@ -48,12 +48,12 @@ def add(draft: Draft, *, question: Manifest, reports: Sequence[Manifest], round_
     np.save(folder / "n_reports.npy", sums.n_reports)
 
 
-def sum_parts(store: Store, protocol: Protocol, records: Sequence[Record]) -> RawSums:
-    """What `add` left of every part, added up."""
+def sum_parts(store: Store, protocol: Protocol, parts: Sequence[Manifest]) -> RawSums:
+    """Add up what `add` left of every part."""
     sums = RawSums.none(protocol)
-    for record in records:
-        sums.raw += np.load(store.file(record["sums"], "raw.npy"))
-        sums.n_reports += np.load(store.file(record["sums"], "n_reports.npy"))
+    for part in parts:
+        sums.raw += np.load(store.file(part, "raw.npy"))
+        sums.n_reports += np.load(store.file(part, "n_reports.npy"))
     return sums
 
 
@@ -112,12 +112,12 @@ def _add_values(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], su
         f"FROM read_parquet({_list(paths)}) GROUP BY ALL"
     ).fetchnumpy()
     # a report that is missing is none either
-    found, outputs = (np.ma.filled(counted[name], -1) for name in ("value", "output"))
-    if found.size and (found.min() < 0 or found.max() >= mechanism.k):
+    values, outputs = (np.ma.filled(counted[name], -1) for name in ("value", "output"))
+    if values.size and (values.min() < 0 or values.max() >= mechanism.k):
         raise ProtocolMismatch(f"a report is outside 0 .. {mechanism.k - 1}: it answers another protocol.")
     if not sums.is_output(outputs).all():
         raise ProtocolMismatch("a report is about an output that is not there: it answers another protocol.")
-    np.add.at(sums.raw, (outputs, found), np.asarray(counted["n"]))
+    np.add.at(sums.raw, (outputs, values), np.asarray(counted["n"]))
     np.add.at(sums.n_reports, outputs, np.asarray(counted["n"]))
 
 
@@ -170,7 +170,7 @@ def _holders(store: Store, path: Path, protocol: Protocol, round_number: int) ->
 
 
 def _metadata(path: Path) -> dict[bytes, bytes]:
-    """What a file of reports says of itself. Raises OSError, pyarrow.ArrowInvalid."""
+    """Return the description in a file of reports. Raises OSError, pyarrow.ArrowInvalid."""
     return pq.read_schema(path).metadata or {}
 
 

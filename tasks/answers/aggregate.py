@@ -1,5 +1,5 @@
-"""aggregate: reports into what they say together. Those about one tree become unbiased totals per cell and class, rolled up to
-every ancestor, in DuckDB; others stay as they are, in the order of the holders. The curator's, who sees reports only.
+"""Combine the reports of a round. Reports about one tree become unbiased totals per cell and class, rolled up to every
+ancestor, in DuckDB. Others stay as they are, in the order of the holders. Runs with the curator, who sees reports only.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ldptree.errors import ProtocolMismatch
+from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.families.questions import question_from_json
-from ldptree.protocol.raw_sums import RawSums
+from ldptree.protocol.totals import RawSums
 from schemas.manifest import Manifest
 from storage.store import Draft
-from tasks.answers.add import sum_parts, sum_reports
+from tasks.answers.add import sum_parts
 from tasks.artifacts import (
     is_protocol,
     read_protocol,
-    read_shown,
     reports_of_table,
     write_transcript,
 )
-from tasks.step import NO_PARTS, NotInKey, step
+from tasks.step import step
 
 ROLL_UP = """
     SELECT {output}node, class, sum(raw) AS raw, sum(unbiased) AS unbiased
@@ -37,10 +36,10 @@ ROLL_UP = """
 
 @step(
     "aggregate",
-    version="3",
+    version="4",
     home="curator",
     retries=2,
-    order=8,
+    order=13,
     says="what reports say together: unbiased totals, or a question and all answers",
 )
 def aggregate(
@@ -50,7 +49,7 @@ def aggregate(
     reports: Sequence[Manifest],
     round_number: int,
     shown: Manifest | None = None,
-    parts: NotInKey = NO_PARTS,
+    sums: Sequence[Manifest] = (),
 ) -> Mapping[str, Any]:
     """Write what the reports of a round say together: of a question about one tree "totals", else "transcript".
 
@@ -58,10 +57,10 @@ def aggregate(
                 `shards.parquet` (what was received).
     transcript  `question.json`, `answers.parquet` (holder, report) and `round.json`. `shown`: by which holders were asked.
 
-    `parts`: the records of `add`, of all reports, where others have added them up; the totals are the same.
+    `sums`: what `add` left of all reports to a question about one tree.
     """
     if is_protocol(question):
-        return _add_up(draft, question, reports, round_number, parts)
+        return _add_up(draft, question, reports, round_number, sums)
     assert shown is not None
     return _write_down(draft, question, reports, round_number, shown)
 
@@ -75,11 +74,11 @@ def _write_down(
     store = draft.store
     text = store.file(question, "question.json").read_bytes()
     asked = question_from_json(text)
-    found = [pq.read_table(path) for manifest in reports for path in store.files(manifest)]
-    holders, answers = (np.concatenate(parts) for parts in zip(*map(reports_of_table, found), strict=True))
+    tables = [pq.read_table(path) for manifest in reports for path in store.files(manifest)]
+    holders, answers = (np.concatenate(parts) for parts in zip(*map(reports_of_table, tables), strict=True))
     order = np.argsort(holders, kind="stable")
     holders, answers = holders[order], answers[order]
-    if not np.array_equal(holders, asked.respondents(read_shown(store, shown))):
+    if not np.array_equal(holders, asked.respondents(shown.rows)):
         raise ProtocolMismatch(
             f"round {round_number}: {holders.size} answers, and not one from each holder who was asked"
         )
@@ -90,25 +89,31 @@ def _write_down(
 
 
 def _add_up(
-    draft: Draft, protocol: Manifest, reports: Sequence[Manifest], round_number: int, parts: NotInKey
+    draft: Draft,
+    protocol: Manifest,
+    reports: Sequence[Manifest],
+    round_number: int,
+    sums: Sequence[Manifest],
 ) -> Mapping[str, Any]:
     """The totals of all reports, each cell and every ancestor."""
     store = draft.store
-    published = read_protocol(store, protocol)
+    published, folder = read_protocol(store, protocol), draft.folder("totals")
+    added = sum_parts(store, published, sums)
+    n_received = sum(manifest.rows for manifest in reports)
+    if added.n_private != n_received:
+        raise ArtifactCorrupt(
+            f"round {round_number}: {n_received:,} holders reported, and the sums are of {added.n_private:,}. Nothing was "
+            "learned. Delete `curator/add`, and run the same command again."
+        )
     with duckdb.connect(config={"threads": 2}) as connection:
-        if parts.value is None:
-            sums = sum_reports(connection, store, published, reports, round_number)
-        else:
-            sums = sum_parts(store, published, parts.value)
-        folder = draft.folder("totals")
-        write_totals(connection, folder, sums, round_number)
+        write_totals(connection, folder, added, round_number)
     received = sorted((m.digest, m.rows) for m in reports)
     pq.write_table(
         pa.table({"report": [r[0] for r in received], "holders": [r[1] for r in received]}),
         folder / "shards.parquet",
     )
     draft.count("totals", "totals.parquet", published.n_outputs * published.n_cells * published.n_classes)
-    return {"n_private": sums.n_private, "shards": sum(len(manifest.files) for manifest in reports)}
+    return {"n_private": added.n_private, "shards": sum(len(manifest.files) for manifest in reports)}
 
 
 def write_totals(
@@ -131,7 +136,7 @@ def write_totals(
                 "raw": pa.array(sums.raw[:, : L * C].ravel())
                 if has_own_sums
                 else pa.nulls(M * L * C, pa.int64()),
-                "unbiased": np.concatenate([one.counts.ravel() for one in totals]),
+                "unbiased": np.concatenate([each.counts.ravel() for each in totals]),
             }
         ),
     )

@@ -1,5 +1,5 @@
-"""receive: the curator's half alone, for reports that came from anywhere: those that answer the protocol are added up, the
-others are counted. Not a step of a run; `ldptree aggregate` calls it.
+"""Aggregate reports from anywhere, as the curator's half alone. Those that answer the protocol are added up, the others
+are counted. Not a step of a run; `ldptree aggregate` calls it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import numpy as np
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
-from ldptree.protocol.raw_sums import RawSums
-from ldptree.protocol.totals import Totals
-from schemas.named_files import folder_fault, folder_written_whole, read_fault, shown_path
+from ldptree.protocol.totals import RawSums, Totals
+from schemas.named_files import MOST_DOCUMENT, folder_fault, folder_written_whole, read_fault, shown_path
 from storage.report_files import Block, ReportSize, blocks_of, files_of
 from tasks.answers.aggregate import write_totals
 
@@ -59,7 +58,7 @@ class Received:
 
     @property
     def protocol(self) -> Protocol:
-        """What was to be answered."""
+        """The protocol that was to be answered."""
         return self.sums.protocol
 
     @property
@@ -69,7 +68,7 @@ class Received:
 
     @property
     def report_size(self) -> ReportSize:
-        """What one report takes."""
+        """Size of one report."""
         mechanism, n_outputs = self.protocol.mechanism, self.protocol.n_outputs
         return ReportSize(mechanism.report_bytes, mechanism.min_entropy + math.log2(n_outputs))
 
@@ -104,12 +103,12 @@ class Received:
         return self.sums.totals(self.protocol.rounds[0])
 
     def in_words(self) -> str:
-        """How many were rejected, and why."""
+        """Say how many were rejected, and why."""
         reasons = [f"{count:,} {reason}" for reason, count in self.rejected.most_common() if count]
         return f"rejected: {', '.join(reasons)}" if reasons else "none rejected"
 
     def passed_over_in_words(self) -> str:
-        """How many other files there are, and which; "" where there are none."""
+        """Say how many other files there are, and which; "" where there are none."""
         n = len(self.passed_over)
         if not n:
             return ""
@@ -120,7 +119,7 @@ class Received:
         )
 
     def refused_in_words(self) -> str:
-        """How many files were refused as a whole, and why the first of them; "" where none was."""
+        """Say how many files were refused as a whole, and why the first of them; "" where none was."""
         n = len(self.refused)
         if not n:
             return ""
@@ -156,7 +155,7 @@ class Received:
             )
 
     def _is_about(self, output: int | None) -> bool:
-        """Whether a report that says this is about something that the protocol asks."""
+        """Return whether a report that says this is about something that the protocol asks."""
         if self.protocol.n_outputs == 1:
             return output is None
         return output is not None and 0 <= output < self.protocol.n_outputs
@@ -177,7 +176,7 @@ def receive(protocol: Path, reports: Path) -> Received:
         ConfigError: the file or the folder is not there, or there is no file of reports in it.
         ProtocolMismatch: the file holds no whole protocol.
     """
-    if (fault := read_fault(protocol)) is not None:
+    if (fault := read_fault(protocol, MOST_DOCUMENT)) is not None:
         raise ConfigError(f"--protocol {shown_path(protocol)}: {fault}. Name the protocol.json.")
     try:
         text = protocol.read_text(encoding="utf-8")
@@ -205,17 +204,19 @@ def receive(protocol: Path, reports: Path) -> Received:
 
 
 def described(received: Received) -> dict[str, Any]:
-    """What the command prints as JSON: counts, and every cell with its totals and their standard deviations.
+    """Return the JSON that the command prints, with counts, and each cell's totals with standard deviations.
 
     Totals are of classes, of levels of a number, or of levels of a public model's error, which is then named ("residual"); where
     each report is about one of several labels, or along one of several columns, of each of these ("labels", "contrasts").
     """
     totals, protocol = received.totals(), received.protocol
     residual = {} if protocol.base is None else {"residual": _residual_of(protocol, protocol.base)}
-    found = [_totals_of(one, protocol) for one in totals]
+    contents = [_totals_of(counted, protocol) for counted in totals]
     if protocol.n_outputs > 1:
         assert protocol.base is not None
-        of_outputs = [{"accepted": one.n_private} | each for one, each in zip(totals, found, strict=True)]
+        of_outputs = [
+            {"accepted": counted.n_private} | each for counted, each in zip(totals, contents, strict=True)
+        ]
         of_all = _named(of_outputs, protocol, protocol.base)
     return (
         residual
@@ -230,15 +231,16 @@ def described(received: Received) -> dict[str, Any]:
         }
         | ({"passed_over": received.passed_over} if received.passed_over else {})
         | ({"refused": received.refused} if received.refused else {})
-        | (of_all if protocol.n_outputs > 1 else found[0])
+        | (of_all if protocol.n_outputs > 1 else contents[0])
     )
 
 
 def _named(of_outputs: list[dict[str, Any]], protocol: Protocol, base: PublishedBase) -> dict[str, Any]:
-    """What reports say of each output, with the label or the contrast that it is."""
+    """Return what reports say of each output, with the label or the contrast that it is."""
     if base.contrasts:
         names = [
-            {"column": protocol.encoding.names[one.feature], "above": one.threshold} for one in base.contrasts
+            {"column": protocol.encoding.names[contrast.feature], "above": contrast.threshold}
+            for contrast in base.contrasts
         ]
         return {"contrasts": [what | of for what, of in zip(names, of_outputs, strict=True)]}
     return {"labels": [{"label": label} | of for label, of in zip(base.labels, of_outputs, strict=True)]}
@@ -263,7 +265,7 @@ def _totals_of(totals: Totals, protocol: Protocol) -> dict[str, Any]:
 
 
 def _residual_of(protocol: Protocol, base: PublishedBase) -> dict[str, Any]:
-    """Of which label: the positive one of two classes, the one asked about of more, none where it is a number or drawn."""
+    """Describe the residual's label, the positive one of two, the one in question of more, or none."""
     label = None
     if len(base.labels) == 2:
         label = base.labels[1]

@@ -1,1 +1,1 @@
-"""The steps before any question: from raw files to typed, checked and scaled rows."""
+"""The steps before any question, from raw files to typed, checked and scaled rows."""

@@ -1,4 +1,4 @@
-"""What is decided of raw files before the first row is written: names and rules checked, the type of each column, who is public.
+"""Plan the reading of raw files, by checking names and rules and finding types and who is public.
 
 Types, ranges and the choice of what is kept come from the spec or from public rows; no private row has a say in them. How rows
 are read by it is in `tasks.data.read`.
@@ -29,7 +29,7 @@ from tasks.data.protected_columns import ProtectedColumns, check_no_leak
 
 
 def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = True) -> list[RawFile]:
-    """The raw files of `spec`, looked at: every byte, or the first ones. Raises DataError."""
+    """Inspect the raw files of `spec`, by every byte if `is_whole`, else by the first ones. Raises DataError."""
     return [
         raw_files.inspect(
             path,
@@ -38,7 +38,6 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
             nulls=spec.nulls,
             skip=spec.skip,
             sheets=spec.sheet,
-            widths=spec.widths,
             is_whole=is_whole,
         )
         for path in paths
@@ -46,7 +45,7 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
 
 
 class RowRules(Arguments):
-    """What of a run decides how each row is read.
+    """The rules of a run that decide how each row is read.
 
     seed           public.
     protected      the label, and columns that some holder keeps to themselves, where others are public.
@@ -60,7 +59,7 @@ class RowRules(Arguments):
 
 
 def settle(rules: RowRules, files: Sequence[RawFile], n_mixed: int, *, numeric: bool | None) -> IngestPlan:
-    """Everything that public rows decide of all files together. `numeric`: the target is a number; None: as public rows tell.
+    """Decide what public rows tell of all files. `numeric` is whether the target is a number, None leaves it open.
 
     Raises ConfigError, DataError.
     """
@@ -83,7 +82,7 @@ class IngestPlan:
     first: int = 0
     """The number of the first file, where there are others before it."""
     pieces: Mapping[int, Sequence[Piece]] = field(default_factory=dict)
-    """Of files that are read in pieces, by their numbers: those that are read here."""
+    """The pieces to read here, by the number of their file, for files that are read in pieces."""
 
     @staticmethod
     def of(
@@ -206,8 +205,8 @@ def cut_files(spec: DatasetSpec, files: Sequence[RawFile], most_bytes: int) -> d
     """The pieces of each large file that is read in pieces, by its number. Raises OSError."""
     # A line that is no row has no number, and so decides those of all rows after it.
     has_numbers = [file.kind == "parquet" or spec.on_bad_rows == "stop" for file in files]
-    found = {index: cut(file, most_bytes) for index, file in enumerate(files) if has_numbers[index]}
-    return {index: pieces for index, pieces in found.items() if pieces}
+    pieces_of = {index: cut(file, most_bytes) for index, file in enumerate(files) if has_numbers[index]}
+    return {index: pieces for index, pieces in pieces_of.items() if pieces}
 
 
 def _check_protected(
@@ -267,7 +266,7 @@ def _with_numeric_target(spec: DatasetSpec, files: Sequence[RawFile]) -> Dataset
 
 
 def _is_header(spec: DatasetSpec, file: RawFile) -> bool:
-    """Whether the first line is a header beyond doubt, and no row: a column that was named is in it."""
+    """Return whether the first line is surely a header and no row, as it has a column that was named."""
     if spec.columns or any(name in file.columns for names in spec.named_columns().values() for name in names):
         return True
     if spec.rule.predicate is None:

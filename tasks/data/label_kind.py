@@ -1,4 +1,4 @@
-"""Whether a label is a class or a number, where the configuration leaves it open: told from public rows alone."""
+"""Tell whether a label is a class or a number, where the configuration leaves it open, from public rows alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) 
     (target,) = (column for column in query.kept if column.name == query.target)
     if target.type not in ("integer", "number"):
         return "class"
-    found: set[Any] = set()
+    distinct: set[Any] = set()
     with raw_files.connect(files) as connection:
         for index, file in enumerate(files):
             columns = ", ".join(map(quote, (query.target, PUBLIC, ASKED)))
@@ -38,7 +38,7 @@ def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) 
                     first += batch.num_rows
                     chosen = public.among(index, batch, rows) & booleans(batch.column(ASKED), missing=True)
                     values = batch.column(query.target).filter(chosen).drop_null().unique().to_pylist()
-                    found.update(values)
-                    if len(found) > CLASSES_MAX or any(value % 1 for value in found):
+                    distinct.update(values)
+                    if len(distinct) > CLASSES_MAX or any(value % 1 for value in distinct):
                         return "number"
     return "class"

@@ -1,4 +1,4 @@
-"""Which raw columns holders protect, and that nothing that everybody sees is made of one.
+"""Find the raw columns that holders protect, and refuse anything public that is made of one.
 
 Who takes part and who is public is seen of everybody, and so is a feature that is not protected. Columns are known by their
 names here; no row is looked at.
@@ -15,7 +15,7 @@ from schemas.dataset import DatasetSpec
 
 @dataclass(frozen=True)
 class ProtectedColumns:
-    """The columns that holders protect, as spelled in the data; `every_feature`: because their mask is not released."""
+    """The columns that holders protect, as spelled in the data. `every_feature` if their mask is not released."""
 
     names: frozenset[str] = frozenset()
     every_feature: bool = False
@@ -30,7 +30,7 @@ class ProtectedColumns:
         declared: Sequence[str],
         every_feature: bool = False,
     ) -> ProtectedColumns:
-        """What is `declared`, with `every_feature` all features of `columns` too, and what these are made of.
+        """Return what is `declared`, with `every_feature` all features of `columns` too, and what these are made of.
 
         `made_of`: the columns that each derived one uses. One that is shown all the same is not protected by what is made of it.
         """
@@ -44,7 +44,7 @@ class ProtectedColumns:
         """Raises ConfigError where something that everybody sees would tell of a value that holders protect."""
         for column in used:
             if column in self.names:
-                why = "histoftree.mask_release" if self.every_feature else "features"
+                why = "model.mask_release" if self.every_feature else "features"
                 raise ConfigError(
                     f'{where}: uses "{column}", which holders protect ({why}), and {what} would tell of it. '
                     f"Leave it out{remedy}."

@@ -1,5 +1,4 @@
-"""scale: the public range, the levels and the encoding, from public rows and the specification only; and the public rows
-scaled by them.
+"""Choose the public range, the levels and the encoding by public rows and the specification, and scale public rows.
 
 Private rows are never written out scaled: `ldptree.partition.raw` puts the partition into raw units instead.
 """
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.validation import checked_label_range
-from schemas.dataset import LEVELS_MAX, DatasetSpec
+from schemas.dataset import LEVELS_MAX, LONGEST_NAME, DatasetSpec
 from schemas.families import estimators_for
 from schemas.manifest import Manifest
 from storage import tables
@@ -31,11 +30,11 @@ from tasks.step import step
 CLASSES_MAX = 100
 """A label with more public values than this is no class, unless its classes are declared."""
 FEW_CLASSES = 10
-"""With more classes than this, each needs two public rows on average: else the label is a name that hardly comes twice."""
+"""With more classes than this, each needs two public rows on average, else the label is no class but a name."""
 
 
 def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
-    """The label values: declared ones, else those of public rows, sorted; the positive one is the second.
+    """Return the declared label values, or else the sorted ones of public rows. The positive one is the second.
 
     Raises DataError where there is only one, ConfigError where the positive one is not among them.
     """
@@ -56,21 +55,22 @@ def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
 def _label_values(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
     if spec.classes is not None:
         return tuple(pa.array(list(spec.classes)).cast(column.type).to_pylist())
-    found = sorted(value for value in pc.unique(column).to_pylist() if value is not None)
-    if len(found) < 2:
+    values = sorted(value for value in pc.unique(column).to_pylist() if value is not None)
+    _check_lengths(spec.target, values)
+    if len(values) < 2:
         raise DataError(
-            f'target "{spec.target}": public rows hold {"one value only: " + repr(found[0]) if found else "no value"}. '
+            f'target "{spec.target}": public rows hold {"one value only: " + repr(values[0]) if values else "no value"}. '
             "Nothing can be learned from them; choose another public rule, or declare dataset.classes."
         )
     n_rows = len(column) - column.null_count
-    if len(found) > CLASSES_MAX or (len(found) > FEW_CLASSES and 2 * len(found) > n_rows):
+    if len(values) > CLASSES_MAX or (len(values) > FEW_CLASSES and 2 * len(values) > n_rows):
         raise DataError(
-            f'target "{spec.target}": {len(found):,} different values in {n_rows:,} public rows are too many classes '
+            f'target "{spec.target}": {len(values):,} different values in {n_rows:,} public rows are too many classes '
             f"(undeclared at most {CLASSES_MAX}, and beyond {FEW_CLASSES} two public rows a class). Choose another "
             "dataset.target, declare dataset.classes, derive a coarser label in dataset.derive, or, where it is a number, set "
             f'model.estimator to one that learns numbers ({", ".join(estimators_for("number"))}), and dataset.label = "number".'
         )
-    return tuple(found)
+    return tuple(values)
 
 
 def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) -> Encoding:
@@ -94,7 +94,7 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
     version="1",
     home="curator",
     retries=2,
-    order=4,
+    order=8,
     says="the public range, the levels and the encoding",
 )
 def scale(
@@ -137,14 +137,13 @@ def scale(
         )
     else:
         content["classes"] = list(classes)
-        if protocol is None and len(found := np.unique(y[usable])) == 1:
+        if protocol is None and len(codes := np.unique(y[usable])) == 1:
             raise DataError(
-                f'target "{dataset.target}": all public rows that can be used say {classes[found[0]]!r}. '
+                f'target "{dataset.target}": all public rows that can be used say {classes[codes[0]]!r}. '
                 "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
             )
-    X = encoding.encode(raw[usable])
     write_encoding(draft, content)
-    write_scaled(draft, X, y[usable])
+    write_scaled(draft, encoding, raw, y, usable)
     return {
         "n_public": int(usable.sum()),
         "n_unusable": int((~usable).sum()),
@@ -157,7 +156,7 @@ def scale(
 def label_range_of(
     given: tuple[float, float] | None, labels: NDArray[np.float64], target: str
 ) -> tuple[float, float]:
-    """What private labels are moved into: the range given, or that of the public labels [n].
+    """Return the range that private labels are moved into, which is the given range or that of the public labels [n].
 
     Raises DataError where those are all equal, ConfigError where the given range does not cover them.
     """
@@ -189,6 +188,16 @@ def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> Categori
     return CategoricalFeature.from_public(name, levels, codes, missing=spec.missing)
 
 
+def _check_lengths(name: str, values: Sequence[Any]) -> None:
+    """Raises DataError where a text is too long for a category or a class."""
+    longest = max((len(value) for value in values if isinstance(value, str)), default=0)
+    if longest > LONGEST_NAME:
+        raise DataError(
+            f'column "{name}": a public value has {longest:,} characters, and a category or a class has at most '
+            f"{LONGEST_NAME:,}. Derive something shorter, or drop it."
+        )
+
+
 def _check_levels(name: str, levels: Sequence[Any], spec: DatasetSpec) -> None:
     """Raises DataError where the public values are too many to be categories, or are numbers or dates.
 
@@ -199,6 +208,7 @@ def _check_levels(name: str, levels: Sequence[Any], spec: DatasetSpec) -> None:
             f'column "{name}": {len(levels):,} different values in public rows, and a category has at most {LEVELS_MAX:,}. '
             "Drop it, list fewer in dataset.levels, or derive something coarser."
         )
+    _check_lengths(name, levels)
     if name in spec.categorical or name in spec.types or not isinstance(levels[0], str):
         return
     if len(levels) > LEVELS_LISTED:

@@ -1,6 +1,4 @@
-"""source: the raw files of a run. Files of one's own are found, simulated ones are made. What is in them is not looked
-at here.
-"""
+"""Find the raw files of a run, or make them for a simulation. Their contents are not read here."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import difflib
 import glob
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +22,17 @@ from storage.raw.raw_files import check_start
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
-from tasks.parts import groups
 from tasks.step import step
 
 PART_BYTES = 256 << 20
 """Raw files of together about so many bytes are read by one task; a larger one is cut into pieces of so many."""
 
 CHANGED_SECONDS = 2.0
-"""A file that is younger than its copy by more than this was changed: some file systems write times in steps of two seconds."""
+"""A file this much younger than its copy has changed. Some file systems write times in steps of two seconds."""
 
 
 def check_named(spec: DatasetSpec) -> None:
-    """What can be told of a data set before any of its rows is read.
+    """Check what can be told of a data set before any of its rows is read.
 
     Raises DataError where a file that it names is not there, or its first bytes are no text; ConfigError where a rule is not
     an SQL expression over one row, or the edited suite is not one.
@@ -83,10 +80,10 @@ def _copied_from(copy: Path) -> list[Path]:
     try:
         written = copy.stat().st_mtime
         return [
-            one
-            for one in sorted(copy.parent.glob(f"{glob.escape(name)}.*"))
-            if one.name[len(name) :].lower() in FILE_SUFFIXES
-            and one.stat().st_mtime > written + CHANGED_SECONDS
+            path
+            for path in sorted(copy.parent.glob(f"{glob.escape(name)}.*"))
+            if path.name[len(name) :].lower() in FILE_SUFFIXES
+            and path.stat().st_mtime > written + CHANGED_SECONDS
         ]
     except (OSError, ValueError):
         return []
@@ -99,8 +96,8 @@ def _from_here(path: Path) -> str:
 
 
 def locate(paths: Sequence[str]) -> list[Path]:
-    """The files that paths and globs name, sorted within each glob; `data:...` is looked for in LDPTREE_DATA, and of what is in a
-    bucket there is a copy.
+    """Return the files that paths and globs name, sorted within each glob. `data:...` is looked for in LDPTREE_DATA,
+    and files in a bucket are copied.
 
     Raises DataError where there is none: what was looked for, where, and what to do.
     """
@@ -109,10 +106,10 @@ def locate(paths: Sequence[str]) -> list[Path]:
 
 def _named(paths: Sequence[str]) -> list[tuple[str, Path]]:
     """The files with their names, which are their paths or, in a bucket, their addresses. Raises as `locate`."""
-    found: list[tuple[str, Path]] = []
+    pairs: list[tuple[str, Path]] = []
     for path in paths:
         if path.startswith(BUCKETS):
-            found += _in_bucket(path)
+            pairs += _in_bucket(path)
             continue
         text = path
         if path.startswith(DATA):
@@ -135,21 +132,21 @@ def _named(paths: Sequence[str]) -> list[tuple[str, Path]]:
                     else "Name another file"
                 )
                 raise DataError(f"{shown_path(file)}: {fault}. {remedy}.")
-        found += [(str(file), file) for file in files]
-    return found
+        pairs += [(str(file), file) for file in files]
+    return pairs
 
 
 def _in_bucket(pattern: str) -> list[tuple[str, Path]]:
     """The files in a bucket that a pattern names, by address. Raises DataError, ConfigError."""
     try:
-        found = [(address, local_file(address)) for address in find_objects(pattern)]
+        pairs = [(address, local_file(address)) for address in find_objects(pattern)]
     except OSError as fault:
         raise DataError(
-            f"{pattern}: cannot be read ({fault.strerror}). Look after the bucket's name, its credentials and the network."
+            f"{pattern}: cannot be read ({fault.strerror}). Check the bucket's name, its credentials and the network."
         ) from None
-    if not found:
+    if not pairs:
         raise DataError(f"{pattern}: {NO_SUCH_FILE}. Nothing in this bucket fits it.")
-    return found
+    return pairs
 
 
 def _matches(text: str) -> list[str]:
@@ -177,7 +174,7 @@ def files(store: Store, paths: Sequence[str]) -> Manifest:
 
 
 def in_order(store: Store, raw: Manifest, names: Sequence[str]) -> Manifest:
-    """The raw files as if they had been named in this order: who is asked in which of them depends on it."""
+    """Return the raw files in the order of these names, on which it depends who is asked in which file."""
     files = tuple(sorted(raw.files, key=lambda entry: names.index(entry.name)))
     if files == raw.files:
         return raw
@@ -185,37 +182,42 @@ def in_order(store: Store, raw: Manifest, names: Sequence[str]) -> Manifest:
     return raw.model_copy(update={"files": files, "digest": digest})
 
 
-def is_one_part(store: Store, raw: Manifest) -> bool:
-    """Whether one task reads all of the raw files."""
-    return sum(path.stat().st_size for path in store.files(raw)) <= PART_BYTES
-
-
-def parts(
-    store: Store, raw: Manifest, first: int, is_public: bool, pieces: Manifest | None
-) -> list[dict[str, Any]]:
-    """The raw files in parts that one task each reads: its files, the number of the first of them, whether all are public, and
-    which piece of a file it is.
+def parts(store: Store, raw: Manifest, first: int, is_public: bool, pieces: Manifest) -> list[dict[str, Any]]:
+    """Split the raw files into parts for one task each. A part has its files, the number of the first one, whether all
+    are public, and the piece of a file that it is.
 
     `first`: the number of the first file of `raw`; `pieces`: those that `types` has cut large files into.
     """
     keyed = store.hasher("holders")
-    every_piece, whole = pieces.one_by_one() if pieces else [], (None,)
-    found = []
+    every_piece, whole = pieces.one_by_one(), (None,)
+    calls = []
     for group in groups([path.stat().st_size for path in store.files(raw)], PART_BYTES):
         files, number = raw.files[group.start : group.stop], first + group.start
         digest = keyed.of_value([entry.digest for entry in files])
-        part = raw.model_copy(update={"files": files, "digest": digest})
-        cut = [one for one in every_piece if one.files[0].name.startswith(f"{number:04d}-")]
-        found += [
+        part = raw if files == raw.files else raw.model_copy(update={"files": files, "digest": digest})
+        cut = [manifest for manifest in every_piece if manifest.files[0].name.startswith(f"{number:04d}-")]
+        calls += [
             {"raw": part, "first": number, "is_public": is_public, "piece": piece} for piece in cut or whole
         ]
-    return found
+    return calls
+
+
+def groups(sizes: Sequence[int], full: int) -> list[range]:
+    """Group what follows each other, by its numbers, in parts of about a size."""
+    starts, filled = [0], 0
+    for number, size in enumerate(sizes):
+        if filled and filled + size > full:
+            starts.append(number)
+            filled = 0
+        filled += size
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(sizes)], strict=True)]
 
 
 @step("source", version="1", home="holders", order=0, says="raw files")
-def simulate(draft: Draft, *, rows: int, seed: int) -> None:
+def simulate(draft: Draft, *, rows: int, seed: int) -> Mapping[str, Any]:
     """Raw CSV of simulated trips, in the 13 columns of the Chicago challenge."""
     write_trips(draft.folder("raw") / "simulated-trips.csv", rows=rows, seed=seed)
+    return {"n_rows": rows}
 
 
 def write_trips(path: Path, *, rows: int, seed: int) -> None:
@@ -234,7 +236,7 @@ def write_trips(path: Path, *, rows: int, seed: int) -> None:
 
 
 def rows_to_make(spec: DatasetSpec) -> int:
-    """How many rows of a simulated data set are made. Raises ConfigError where it does not say."""
+    """Return the number of rows of a simulated data set. Raises ConfigError where it does not say."""
     if spec.rows is None:
         raise ConfigError("dataset.rows: missing. Say how many rows to simulate, or dataset.path.")
     return spec.rows

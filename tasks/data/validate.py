@@ -1,4 +1,4 @@
-"""validate: both zones against one suite of expectations, with Great Expectations.
+"""Check both zones against one suite of expectations, with Great Expectations.
 
 Public rows are checked directly, with full results and Data Docs in their zone. Private rows are counted in one query,
 and the counts of violations are held against zero with boolean-only results. Counts stay in the holders' zone; yes or no
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from ldptree.errors import DataError
-from schemas.dataset import RESERVED, DatasetSpec
+from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite
 from schemas.manifest import Manifest
 from storage import tables
 from storage.ledger.released_checks import check_release, release_checks
 from storage.store import Draft, Store
-from tasks.data.violations import count_rows, count_violations, expected_of, sum_counts, violations_of
-from tasks.step import NO_PARTS, NotInKey, step
+from tasks.data.violations import count_violations, expected_of, sum_counts, violations_of
+from tasks.step import step
 
 Check = dict[str, Any]
 SHOWN_VALUES = 3
@@ -37,13 +37,13 @@ def check_public(paths: Sequence[Path], suite: Suite, docs: Path) -> list[Check]
     """The outcome of each expectation on public rows, with what was found; Data Docs are written to `docs`."""
     import polars as pl
 
-    frame = pl.read_parquet(list(paths)).drop(RESERVED).to_pandas()
+    frame = pl.read_parquet(list(paths)).to_pandas()
     askable = [e for e in suite.expectations if e.column is None or e.column in frame.columns]
     results = _validated(frame, [_as_gx(e) for e in askable], "public rows", docs=docs)
-    found: dict[int, Any] = {id(e): result for e, result in zip(askable, results, strict=True)}
+    by_expectation: dict[int, Any] = {id(e): result for e, result in zip(askable, results, strict=True)}
     checks = []
     for expectation in suite.expectations:
-        result = found.get(id(expectation))
+        result = by_expectation.get(id(expectation))
         ok = result is not None and bool(result.success)
         if expectation.expectation == "columns":
             ok = ok and count_violations(paths, [expectation]) == [0]
@@ -66,7 +66,7 @@ def check_private(counts: Sequence[int], suite: Suite) -> list[Check]:
     ]
 
 
-@step("validate", version="2", home="holders", order=2, says="the outcome of every expectation")
+@step("validate", version="3", home="holders", order=5, says="the outcome of every expectation")
 def validate(
     draft: Draft,
     *,
@@ -76,40 +76,46 @@ def validate(
     dataset: DatasetSpec,
     columns: Sequence[Sequence[str]],
     release: int | None,
-    parts: NotInKey = NO_PARTS,
+    counts: Sequence[Manifest],
 ) -> Mapping[str, Any]:
     """Write the outcomes ("checks", the curator's: `checks.json`, `suite.json`), Data Docs ("docs") and what private rows
     violate ("counts", the holders': `violations.json`).
 
     `release`: how many answers about private rows may ever leave their holders; 0: none does, and what private rows violate
-    stops no run, as that would tell; None: all do (a simulation). `parts`: the records of `count` of all files, where others have
-    counted. Raises BudgetError where more would leave.
+    stops no run, as that would tell; None: all do (a simulation). `counts`: what `count` counted in all private rows. Raises
+    BudgetError where more would leave.
     """
     store = draft.store
     expected = expected_of(store, suite, dataset, columns)
     is_released = release is None or release > 0
     if release:
         release_checks(store.objects, answers_of(store, private, expected), release)
-    if parts.value is None:
-        counted = count_rows(tables.typed_parts(store.files(private)), expected.expectations)
-    else:
-        counted = sum_counts(store, parts.value)
-    counts = violations_of(counted, expected.expectations)
+    violated = violations_of(sum_counts(store, counts), expected.expectations)
     public_files = tables.typed_parts(store.files(public))
     checks = [
         *check_public(public_files, expected, draft.folder("docs", "public")),
-        *(check_private(counts, expected) if is_released else ()),
+        *(check_private(violated, expected) if is_released else ()),
     ]
     folder = draft.folder("checks", "curator")
     (folder / "checks.json").write_text(json.dumps(checks, indent=1, ensure_ascii=False), encoding="utf-8")
     (folder / "suite.json").write_text(expected.to_json(), encoding="utf-8")
     violations = [
-        {"expectation": e.words, "violations": n} for e, n in zip(expected.expectations, counts, strict=True)
+        {"expectation": e.words, "violations": n}
+        for e, n in zip(expected.expectations, violated, strict=True)
     ]
     (draft.folder("counts") / "violations.json").write_text(
         json.dumps(violations, indent=1, ensure_ascii=False), encoding="utf-8"
     )
-    return {"met": sum(check["ok"] for check in checks), "expected": len(checks)}
+    return {"met": sum(check["ok"] for check in checks), "expected": len(checks), "says": _say_met(checks)}
+
+
+def _say_met(checks: Sequence[Check]) -> str:
+    """Return how many checks each kind of rows met, where that is known."""
+    met = [
+        (zone, [check["ok"] for check in checks if check["zone"] == zone]) for zone in ("public", "private")
+    ]
+    first, *more = [f"{sum(oks)} of {len(oks)} {{}}by {zone} rows" for zone, oks in met if oks]
+    return ", ".join([first.format("checks met "), *(kind.format("") for kind in more)])
 
 
 def answers_of(store: Store, private: Manifest, expected: Suite) -> list[str]:
@@ -137,14 +143,26 @@ def foresee_release(
         check_release(store.objects, answers_of(store, private, expected), release)
 
 
-def check_passed(failed: Sequence[Mapping[str, Any]], page: Path | None = None) -> None:
-    """Raises DataError naming every expectation that failed. `page`: where they are told of at length."""
+def check_passed(
+    failed: Sequence[Mapping[str, Any]], page: Path | None = None, faults: Path | None = None
+) -> None:
+    """Raise DataError with the name of every expectation that failed. `page` has the details, and `faults` lists
+    private rows that cannot be read.
+    """
     if not failed:
         return
     names = "\n  ".join(f"not in all {check['zone']} rows: {check['name']}" for check in failed)
     where = "" if page is None else f"report  {page}\n"
+    is_private = any(check["zone"] == "private" for check in failed)
+    more = (
+        f' Private rows that cannot be read are listed below {faults}; with on_bad_rows = "quarantine" they only report '
+        '"outside".'
+        if is_private and faults is not None
+        else ""
+    )
     raise DataError(
         f"validation failed, nothing was learned:\n  {names}\n{where}Correct the data, or the expectation (see dataset.expect)."
+        f"{more}"
     )
 
 
@@ -174,7 +192,7 @@ def _as_gx(expectation: Expectation) -> Any:
             return gx.ExpectTableColumnsToMatchOrderedList(column_list=names, severity=severity)
         case "rows":
             return gx.ExpectTableRowCountToBeBetween(min_value=expectation.at_least, severity=severity)
-        case "known":
+        case "read" | "known":
             return gx.ExpectColumnValuesToNotBeNull(column=expectation.column, severity=severity)
         case "between":
             return gx.ExpectColumnValuesToBeBetween(
@@ -190,7 +208,7 @@ def _as_gx(expectation: Expectation) -> Any:
 
 
 def _detail(result: Any) -> str:
-    """What was found in public rows, in words."""
+    """Describe what was found in public rows."""
     if result is None:
         return "the column is not there"
     content = result.result
@@ -204,7 +222,7 @@ def _detail(result: Any) -> str:
 
 
 def _validated(frame: Any, asked: Sequence[Any], name: str, *, docs: Path | None) -> list[Any]:
-    """What Great Expectations says of each, in their order: complete with Data Docs, or boolean-only where `docs` is None."""
+    """Return Great Expectations' results in their order, complete with Data Docs, or boolean-only if `docs` is None."""
     with _quiet():
         import great_expectations as gx
 
@@ -261,7 +279,7 @@ STYLE = (
 
 
 def _make_self_contained(folder: Path) -> None:
-    """Data Docs ask other hosts for style and scripts: what is left of them here opens offline and asks nobody."""
+    """Make Data Docs open offline, by removing the style and scripts that they load from other hosts."""
     for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         page.write_text(_REMOTE.sub("", text).replace("</head>", STYLE, 1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""count: how many rows violate each expectation; some of the private rows, or all of them. Counts stay with the holders."""
+"""count: how many private rows of a part violate each expectation. Counts stay with the holders."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import pyarrow.parquet as pq
 
 from schemas.dataset import RESERVED, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
-from schemas.manifest import Manifest, Record
+from schemas.manifest import Manifest
+from storage import tables
 from storage.sql import literal, quote
 from storage.store import Draft, Store
 from tasks.data.source import read_suite
-from tasks.parts import files_in_parts
 from tasks.step import step
 
 
 def expected_of(
     store: Store, suite: Manifest | None, dataset: DatasetSpec, columns: Sequence[Sequence[str]]
 ) -> Suite:
-    """What a data set's rows are held against: an edited suite, or its own. Raises ConfigError where the suite does not fit."""
+    """Return the expectations of a data set's rows, from an edited suite or its own. Raises ConfigError if it does not
+    fit.
+    """
     if suite is None:
         return suite_of(dataset, columns)
     (path,) = store.files(suite)
@@ -30,36 +32,29 @@ def expected_of(
     return expected
 
 
-def parts_of(private: Manifest) -> list[list[Manifest]]:
-    """The typed files of private rows in the parts that one task each counts."""
-    return files_in_parts([file for file in private.one_by_one() if file.rows])
-
-
-@step(
-    "count", version="1", home="holders", says="how many of some of the private rows violate each expectation"
-)
+@step("count", version="2", home="holders", order=4, says="how many private rows violate each expectation")
 def count(
     draft: Draft,
     *,
-    private: Sequence[Manifest],
+    private: Manifest,
     suite: Manifest | None,
     dataset: DatasetSpec,
     columns: Sequence[Sequence[str]],
 ) -> None:
-    """Write what is counted in these files ("counts": `counts.json`)."""
-    paths = [path for manifest in private for path in draft.store.files(manifest)]
-    found = count_rows(paths, expected_of(draft.store, suite, dataset, columns).expectations)
-    (draft.folder("counts") / "counts.json").write_text(json.dumps(found))
+    """Write what is counted in these rows ("counts": `counts.json`)."""
+    paths = tables.typed_parts(draft.store.files(private))
+    counts = count_rows(paths, expected_of(draft.store, suite, dataset, columns).expectations)
+    (draft.folder("counts") / "counts.json").write_text(json.dumps(counts))
 
 
-def sum_counts(store: Store, records: Sequence[Record]) -> list[int]:
-    """What `count` found in all parts, as `count_rows` counts."""
-    found = [json.loads(store.file(record["counts"], "counts.json").read_bytes()) for record in records]
-    return [sum(counts) for counts in zip(*found, strict=True)]
+def sum_counts(store: Store, parts: Sequence[Manifest]) -> list[int]:
+    """Add up what `count` counted in all parts, as `count_rows` counts."""
+    counted = [json.loads(store.file(part, "counts.json").read_bytes()) for part in parts]
+    return [sum(counts) for counts in zip(*counted, strict=True)]
 
 
 def count_violations(paths: Sequence[Path], expectations: Sequence[Expectation]) -> list[int]:
-    """For each expectation the number of rows that violate it (`rows` and `columns`: 1 if violated); no path means no row."""
+    """Count the rows that violate each expectation (1 for a violated `rows` or `columns`). No path means no row."""
     return violations_of(count_rows(paths, expectations), expectations)
 
 
@@ -83,8 +78,8 @@ def violations_of(counts: Sequence[int], expectations: Sequence[Expectation]) ->
 
 
 def count_rows(paths: Sequence[Path], expectations: Sequence[Expectation]) -> list[int]:
-    """The number of rows, then for each expectation what adds up over files: of `rows` how many there are, of `columns` how many
-    files have others, else how many rows violate it.
+    """Return the number of rows, then for each expectation a number that adds up over files. It counts all rows for
+    `rows`, files with other columns for `columns`, and else rows that violate it.
     """
     import duckdb
 
@@ -106,12 +101,9 @@ def count_rows(paths: Sequence[Path], expectations: Sequence[Expectation]) -> li
     return [n_rows, *(counts.get(id(e), 0) for e in expectations)]
 
 
-def _columns(path: Path) -> tuple[tuple[str, str], ...] | None:
-    """Names and types of the columns of a file; None where it is none of `ingest`."""
-    schema = pq.read_schema(path)
-    if schema.names[-1] != RESERVED:
-        return None
-    return tuple((field.name, str(field.type)) for field in schema if field.name != RESERVED)
+def _columns(path: Path) -> tuple[tuple[str, str], ...]:
+    """Names and types of the columns of a file, but for the number of the row."""
+    return tuple((field.name, str(field.type)) for field in pq.read_schema(path) if field.name != RESERVED)
 
 
 def _violated(expectation: Expectation) -> str:
@@ -119,7 +111,7 @@ def _violated(expectation: Expectation) -> str:
     column = quote(expectation.column or "")
     number = f"TRY_CAST({column} AS DOUBLE)"
     match expectation.expectation:
-        case "known":
+        case "read" | "known":
             return f"{column} IS NULL"
         case "between":
             met = f"{number} BETWEEN {literal(expectation.low)} AND {literal(expectation.high)}"

@@ -1,1 +1,1 @@
-"""A first look at a raw file, before there is a configuration: what it holds, and the configuration that it suggests."""
+"""Look at a raw file without a configuration, to show what it holds and to propose one."""

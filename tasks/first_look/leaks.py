@@ -1,4 +1,4 @@
-"""Columns that give the label away: one that alone tells it, on rows that it was not fitted on.
+"""Find columns that give the label away. Each of them alone tells it, on rows that it was not fitted on.
 
 That a value is missing may tell it, too: who has no date of cancellation did not cancel. Classes so rare that they may be faults
 of typing do not count: a column that tells the others gives the label away.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 PURE = 0.995
 """A feature that alone tells the label this often gives it away."""
 EXACT = 0.999
-"""The same of a number: the share of its variance, or of that of its ranks, that is told."""
+"""A feature that alone explains this share of a number's variance, or of its ranks' variance, gives it away."""
 BINS = 256
 """Parts of a number's values, of which each may tell another label."""
 RARE = 0.02
@@ -24,15 +24,15 @@ RARE = 0.02
 FEWEST = 20
 """Rows to judge by."""
 MOSTLY = 0.9
-"""A class of so many of the rows where a feature is there, and of no more than half as many elsewhere: that it is there may come
-from the label.
+"""Share of the rows with a value in a feature that are of one class. If it is at most half as large elsewhere, the
+value may be there because of the label.
 """
 
 
 def deciding_columns(
     rows: pl.DataFrame, features: Sequence[str], target: str, *, is_number: bool
 ) -> list[str]:
-    """Those of the features that alone tell the target: a number where it `is_number`, else a class, in digits or in words."""
+    """Return the features that alone tell the target, a number if `is_number`, else a class."""
     is_judged = np.random.default_rng(0).random(rows.height) < 0.5
     if is_number:
         numbers = rows[target].cast(pl.Float64, strict=False)
@@ -43,13 +43,13 @@ def deciding_columns(
     else:
         classes = _codes(rows[target])
         is_stated, tells = _has_common_class(classes), partial(_tells_class, classes)
-    found = []
+    deciding = []
     for name in features:
         x = _parts(rows[name]) + 1
         judged = is_stated & is_judged
         if judged.sum() >= FEWEST and tells(x, is_stated & ~is_judged, judged):
-            found.append(name)
-    return found
+            deciding.append(name)
+    return deciding
 
 
 def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, str]]:
@@ -61,7 +61,7 @@ def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> di
     codes, classes = _codes(labels), labels.drop_nulls().unique().sort().to_list()
     is_stated = _has_common_class(codes)
     judged = is_stated & is_judged
-    found: dict[str, tuple[str, str]] = {}
+    telling: dict[str, tuple[str, str]] = {}
     for name in features if len(classes) > 2 and judged.sum() >= FEWEST else ():
         is_missing = rows[name].is_null().to_numpy()
         gaps = {"missing": is_missing, "there": ~is_missing}
@@ -74,13 +74,13 @@ def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> di
             likeliest = int(np.bincount(codes[is_stated & is_so]).argmax())
             is_it = (codes == likeliest).astype(np.int64)
             if _tells_class(is_it, is_so.astype(np.int64), is_stated & ~is_judged, judged):
-                found.setdefault(name, (how, classes[likeliest]))
-    return found
+                telling.setdefault(name, (how, classes[likeliest]))
+    return telling
 
 
 def likely_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, float]]:
     """The features that are there nearly for one class alone, as notes of an exit interview; the class, and its share there."""
-    labels, found = rows[target].cast(pl.String), {}
+    labels, likely = rows[target].cast(pl.String), {}
     for name in features:
         is_there = rows[name].is_not_null() & labels.is_not_null()
         there, elsewhere = labels.filter(is_there), labels.filter(rows[name].is_null()).drop_nulls()
@@ -89,8 +89,8 @@ def likely_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dic
         likeliest = there.mode().sort()[0]
         share = float((there == likeliest).mean())
         if share >= MOSTLY and float((elsewhere == likeliest).mean()) <= share / 2:
-            found[name] = likeliest, share
-    return found
+            likely[name] = likeliest, share
+    return likely
 
 
 def _has_common_class(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -134,7 +134,7 @@ def _tells_number(
 
 
 def _parts(values: pl.Series) -> NDArray[np.int64]:
-    """Which part each value is in: each text its own, numbers `BINS` of as many values; -1 where it is missing."""
+    """Return each value's part, which is one text or one of `BINS` stretches of numbers, -1 where it is missing."""
     if not values.dtype.is_numeric():
         return _codes(values)
     numbers = values.cast(pl.Float64, strict=False).to_numpy()

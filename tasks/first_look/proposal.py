@@ -1,4 +1,4 @@
-"""What a configuration for a file will say, decided from what was seen of it (`values`), and its text: TOML with reasons.
+"""Decide what the configuration of a file will say, from its `values`, and write it as TOML with reasons.
 
 What only a trial can tell is decided in `rehearsal`.
 """
@@ -13,10 +13,20 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 
 from ldptree.errors import DataError
+from ldptree.plain_text import make_visible, put_on_one_line
 from schemas.catalogue import catalogue
 from schemas.config import parse
 from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
-from storage.raw.recognition.findings import FEW, Finding, Reading, new_name, sql_name, unused_name
+from storage.raw.recognition.findings import (
+    FEW,
+    Finding,
+    Reading,
+    new_name,
+    sql_name,
+    toml_key,
+    toml_text,
+    unused_name,
+)
 from storage.raw.recognition.names import is_named_so, names_holders
 from storage.sql import check_predicate
 from tasks.first_look.column import Column
@@ -31,7 +41,7 @@ WIDTH = 110
 MOST_WRAPPED = 60
 """Columns that are left out in lines of that width; more stand in one line."""
 LONGEST_WHY = 180
-"""Characters of a reason: a column that may be read in two ways has both."""
+"""Characters of a reason, long enough for a column with two ways to read it."""
 EPSILON = 1.0
 REPEATED = "scores may look too good, as a model has seen copies of what it is tried on"
 
@@ -46,7 +56,7 @@ def choose_first(question: str, answers: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Derived:
-    """A new column: the raw one that it is read from, the SQL expression, and why."""
+    """A new column, with the raw column that it is read from, the SQL expression, and the reason."""
 
     raw: str
     expression: str
@@ -73,7 +83,6 @@ class Proposal:
         types: columns that are declared.
         holder: a column that may name a person or a device, of whom several rows are.
         puts_aside: whether rows that cannot be read are put aside.
-        bad_fraction: the share of them above which a run stops.
     """
 
     look: FirstLook
@@ -91,7 +100,6 @@ class Proposal:
     types: dict[str, ColumnType] = field(default_factory=dict)
     holder: str = ""
     puts_aside: bool = False
-    bad_fraction: float = DatasetSpec.model_fields["max_bad_fraction"].default
 
     def leave_out(self, name: str, why: str) -> None:
         """Leave out a column of the file, or one that is derived; and the raw one where nothing is derived from it any more."""
@@ -99,11 +107,12 @@ class Proposal:
             self.drop[name] = why
             return
         raw = self.derive.pop(name).raw
-        others = {other: one for other, one in self.derive.items() if one.raw == raw}
+        others = {other: derived for other, derived in self.derive.items() if derived.raw == raw}
         if not others:
             self.drop[raw] = why
         self.derive |= {
-            other: replace(one, why=f"{one.why}; {name} left out: {why}") for other, one in others.items()
+            other: replace(derived, why=f"{derived.why}; {name} left out: {why}")
+            for other, derived in others.items()
         }
 
     def read_as_ticked(self, name: str, mark: str) -> str:
@@ -128,7 +137,7 @@ class Proposal:
 def propose(
     look: FirstLook, path: str, *, name: str, public: str | None, choose: Choose = choose_first
 ) -> Proposal:
-    """Decide what a configuration says; `choose` answers what the values do not tell. `public`: the rule as it names it.
+    """Decide what a configuration says. `choose` answers open questions, `public` is the rule as it names it.
 
     Raises DataError where the target cannot be read.
     """
@@ -154,7 +163,7 @@ def propose(
             if is_target:
                 reading = _of_target(look, column, reading)
                 proposal.target = reading.derive[0][0]
-            others = [one for one in finding.readings if one.label != reading.label]
+            others = [other for other in finding.readings if other.label != reading.label]
             why = finding.sentence + (f"; here {reading.label}" if others else "")
             proposal.others[column.name] = others
             for new, text in reading.derive:
@@ -168,7 +177,9 @@ def propose(
             raise DataError(
                 f'{look.sample.source.name}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
             )
-    people = [one.name for one in look.columns if one.name != look.target and _may_be_holder(one, look)]
+    people = [
+        column.name for column in look.columns if column.name != look.target and _may_be_holder(column, look)
+    ]
     proposal.holder = next(filter(names_holders, people), people[0] if people else "")
     return proposal
 
@@ -192,8 +203,8 @@ def _choose_public(look: FirstLook, public: str | None, choose: Choose) -> tuple
         return public, "as you said"
     share = max(SHARE, min(0.5, round(FEWEST / look.n_rows, 2)))
     random = (f"random {share}", "a trial: these rows are read in the clear. Name those that may be")
-    offered = [(one.rule, one.why) for one in look.publics]
-    best = [pair for pair, one in zip(offered, look.publics, strict=True) if one.is_consent][:1]
+    offered = [(proposed.rule, proposed.why) for proposed in look.publics]
+    best = [pair for pair, proposed in zip(offered, look.publics, strict=True) if proposed.is_consent][:1]
     answers = [*best, random, *(pair for pair in offered if pair not in best)]
     place = choose("Which rows may everybody see?", [f"{rule}   ({why})" for rule, why in answers])
     return answers[place]
@@ -203,7 +214,7 @@ def _choose_reading(finding: Finding, choose: Choose) -> Reading:
     if len(finding.readings) == 1:
         return finding.readings[0]
     return finding.readings[
-        choose(f"{finding.column}: {finding.sentence}", [one.label for one in finding.readings])
+        choose(f"{finding.column}: {finding.sentence}", [reading.label for reading in finding.readings])
     ]
 
 
@@ -221,12 +232,17 @@ def make_room(proposal: Proposal) -> bool:
     is_shorter = False
     while len(write_toml(proposal).splitlines()) > MOST_LINES:
         raw = next(
-            (one.raw for one in reversed(proposal.derive.values()) if one.raw != proposal.look.target), ""
+            (
+                derived.raw
+                for derived in reversed(proposal.derive.values())
+                if derived.raw != proposal.look.target
+            ),
+            "",
         )
         if not raw:
             break
         is_shorter = True
-        for name in [name for name, one in proposal.derive.items() if one.raw == raw]:
+        for name in [name for name, derived in proposal.derive.items() if derived.raw == raw]:
             proposal.leave_out(name, "numbers or dates to be read, for which there was no room")
     return is_shorter
 
@@ -254,61 +270,56 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     rows = f"{look.n_rows:,} rows" if look.public is None else f"{look.n_rows:,} public rows"
     lines = [
         f"# Written by `ldptree init` from {seen} {rows}. Try it: ldptree run {name}.toml",
-        f"name = {_text(name)}",
+        f"name = {toml_text(name)}",
         "",
         "[dataset]",
-        f"name = {_text(f'{name} file' if name in catalogue() else name)}",
-        f"path = {_text(proposal.path)}",
+        f"name = {toml_text(f'{name} file' if name in catalogue() else name)}",
+        f"path = {toml_text(proposal.path)}",
     ]
     if look.sample.delimiter is not None:
-        lines.append(f"delimiter = {_text(look.sample.delimiter)}")
+        lines.append(f"delimiter = {toml_text(look.sample.delimiter)}")
     if look.sample.sheet is not None and not look.sample.oddities:
-        lines.append(f"sheet = {_text(look.sample.sheet)}")
-    lines.append(f"target = {_text(proposal.target)}")
+        lines.append(f"sheet = {toml_text(look.sample.sheet)}")
+    lines.append(f"target = {toml_text(proposal.target)}")
     if proposal.label:
-        lines.append(f"label = {_text(proposal.label)}")
+        lines.append(f"label = {toml_text(proposal.label)}")
     finding = look.column(look.target).finding
     if proposal.label == "number" and finding is not None and finding.unit:
-        lines.append(f"unit = {_text(finding.unit)}")
+        lines.append(f"unit = {toml_text(finding.unit)}")
     if proposal.positive is not None:
         positive = json.dumps(proposal.positive, ensure_ascii=False)
         lines.append(_beside(f"positive = {positive}", "the class whose chance is scored"))
-    lines.append(_beside(f"public = {_text(rule)}", why))
-    others = [one for one in look.publics if one.rule != rule]
-    lines += [_beside(f"# public = {_text(one.rule)}", f"or: {one.why}") for one in others]
+    lines.append(_beside(f"public = {toml_text(rule)}", why))
+    others = [other for other in look.publics if other.rule != rule]
+    lines += [_beside(f"# public = {toml_text(other.rule)}", f"or: {other.why}") for other in others]
     if proposal.where:
-        lines.append(_beside(f"where = {_text(proposal.where)}", "rows that have a label"))
+        lines.append(_beside(f"where = {toml_text(proposal.where)}", "rows that have a label"))
     if proposal.puts_aside:
-        most = f"{proposal.bad_fraction:.0%}"
-        aside = f"rows that cannot be read are put aside, at most {most} of all"
+        aside = 'public rows that cannot be read are put aside; private ones report "outside"'
         lines.append(_beside('on_bad_rows = "quarantine"', aside))
-        if proposal.bad_fraction != Proposal.bad_fraction:
-            lines.append(
-                _beside(
-                    f"max_bad_fraction = {proposal.bad_fraction}", "many lines lack a field or have one more"
-                )
-            )
     if proposal.types:
-        types = ", ".join(f"{_key(column)} = {_text(kind)}" for column, kind in proposal.types.items())
+        types = ", ".join(
+            f"{toml_key(column)} = {toml_text(kind)}" for column, kind in proposal.types.items()
+        )
         lines.append(f"types = {{ {types} }}")
     if not look.file.has_header:
         lines.append(f"columns = {json.dumps(list(look.file.columns))}")
     if proposal.holder:
         why = "where this names a person or device of whom several rows are"
         why += "; then take it out of drop" if proposal.holder in proposal.drop else ""
-        lines.append(_beside(f"# holder = {_text(proposal.holder)}", why))
+        lines.append(_beside(f"# holder = {toml_text(proposal.holder)}", why))
     if look.n_duplicates > look.n_rows / 100:
         lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row: {REPEATED}")
     return lines
 
 
 def _beside(line: str, comment: str) -> str:
-    return f"{line:<38} # {comment}"
+    return f"{line:<38} # {put_on_one_line(comment)}"
 
 
 def _drop_by_column(drop: Mapping[str, str]) -> list[str]:
     """`drop`, a line a column with why."""
-    return _drop_list([_beside(f"    {_text(column)},", _short(why)) for column, why in drop.items()])
+    return _drop_list([_beside(f"    {toml_text(column)},", _short(why)) for column, why in drop.items()])
 
 
 def _drop_by_kind(drop: Mapping[str, str]) -> list[str]:
@@ -334,17 +345,18 @@ def _drop_list(lines: list[str]) -> list[str]:
 
 def _kinds(drop: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Columns and why they are left out, by the kind of reason."""
-    found: dict[str, dict[str, str]] = {}
+    kinds: dict[str, dict[str, str]] = {}
     for column, why in drop.items():
-        found.setdefault(re.split(r"[:,](?![^(]*\))", why, maxsplit=1)[0], {})[column] = why
-    return found
+        kind = re.match(r"(?:[^:,(]|\([^)]*+\)?)*+", why)  # up to a comma or colon that is in no parenthesis
+        kinds.setdefault(kind[0] if kind else why, {})[column] = why
+    return kinds
 
 
 def _wrap(columns: Iterable[str]) -> list[str]:
     """The names as items of a list of TOML, in lines of `WIDTH`."""
     lines = ["   "]
     for column in columns:
-        word = f" {_text(column)},"
+        word = f" {toml_text(column)},"
         if len(lines[-1]) + len(word) > WIDTH and lines[-1].strip():
             lines.append("   ")
         lines[-1] += word
@@ -352,16 +364,16 @@ def _wrap(columns: Iterable[str]) -> list[str]:
 
 
 def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[Reading]]) -> list[str]:
-    """`[dataset.derive]`: why is beside the first column that is made of another, other ways to read it are below the last."""
+    """Return `[dataset.derive]`, with reasons beside columns and other readings as comments below them."""
     if not derive:
         return []
     head = "[dataset.derive]                       # columns that must be read first are left out themselves"
     lines, before = ["", head], ""
     for raw, made in groupby(derive.items(), key=lambda pair: pair[1].raw):
-        for name, one in made:
-            beside = "" if one.why == before else f"   # {_short(one.why)}"
-            before = one.why
-            lines.append(f"{_key(name)} = {_text(one.expression)}{beside}")
+        for name, derived in made:
+            beside = "" if derived.why == before else f"   # {_short(derived.why)}"
+            before = derived.why
+            lines.append(f"{toml_key(name)} = {toml_text(derived.expression)}{beside}")
         for other in others.get(raw, ()):
             lines.append(f"# or, if {other.label}:")
             lines += [f"# {line}" for line in other.toml_lines()]
@@ -369,14 +381,5 @@ def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[R
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(make_visible(text).split())
     return line if len(line) <= LONGEST_WHY else line[: LONGEST_WHY - 3] + "..."
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
-
-
-def _text(text: str) -> str:
-    written = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in written)

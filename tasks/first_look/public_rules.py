@@ -1,4 +1,4 @@
-"""Rules of who is public that a file suggests: somebody consented, or one group of several."""
+"""Propose rules that say who is public in a file, such as those who consented, or one group of several."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class PublicProposal:
 
 
 def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -> tuple[PublicProposal, ...]:
-    """Rules that could tell who is public, the likeliest first. `texts`: raw values of all rows that were looked at."""
-    found: list[tuple[int, PublicProposal]] = []
+    """Return rules that could tell who is public, the likeliest first. `texts` are raw values of the sample."""
+    proposals: list[tuple[int, PublicProposal]] = []
     low, high = CHOSEN_OF
     for column in columns:
         if column.name == target or not low <= column.n_values <= high:
@@ -80,13 +80,13 @@ def propose_rules(columns: Sequence[Column], texts: pl.DataFrame, target: str) -
             share = shares[values.index(yes[0])]
             rule = _equal(column, yes[0], is_folded=is_folded)
             why = f"{share:.0%} of the rows say so, and are read in the clear: did they agree to that?"
-            found.append((0, PublicProposal(rule=rule, why=why, is_consent=0.005 < share < 0.95)))
+            proposals.append((0, PublicProposal(rule=rule, why=why, is_consent=0.005 < share < 0.95)))
         elif values and _GROUP.search(column.name):
             place = min(range(len(shares)), key=lambda i: abs(shares[i] - 0.1))
             rule = _equal(column, values[place], is_folded=is_folded)
             why = f"one of {column.n_values}, {shares[place]:.0%} of the rows"
-            found.append((1, PublicProposal(rule=rule, why=why, is_consent=False)))
-    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0])[:MOST_RULES])
+            proposals.append((1, PublicProposal(rule=rule, why=why, is_consent=False)))
+    return tuple(proposed for _, proposed in sorted(proposals, key=lambda pair: pair[0])[:MOST_RULES])
 
 
 def _names_consent(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A proposal is tried before it is written: its text is read as a run reads it, and the sample is typed as ingest would.
+"""Try a proposal before it is written. Its text is read as a run reads it, and the sample is typed as ingest would.
 
 What ingest and scale would refuse is mended in the proposal, or said; what only typed rows tell is told here: what the label is,
 and which columns are constant or give it away.
@@ -18,7 +18,7 @@ from schemas.dataset import RESERVED, DatasetSpec
 from storage.raw import raw_files
 from storage.raw.public_rows import booleans
 from storage.raw.recognition.findings import means_missing, sql_name, tell_value
-from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, PUBLIC
+from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, NAMELESS, PUBLIC
 from storage.sql import literal
 from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.label_kind import CLASSES_MAX
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROUNDS = 12
-"""Times that a proposal is tried: what is mended may show what is next."""
+"""Most times that a proposal is tried, as one correction may reveal the next fault."""
 MOST_CLASSES = 100
 """Different texts of a label."""
 LARGEST_SHARE = 0.5
@@ -40,10 +40,10 @@ LARGEST_SHARE = 0.5
 NEARLY = 0.01
 """A column is nearly empty where fewer of its values are there."""
 FEWEST_VALUES = 3
-MOST_FAULTS = Proposal.bad_fraction
-"""Of the rows: a column that makes more of them bad is left out."""
+MOST_FAULTS = 0.01
+"""Share of the rows. A column that makes more of them bad is left out."""
 MOST_REJECTED = 0.05
-"""Of the lines: in a file where more have too few or too many fields, something else is wrong."""
+"""Share of the lines. If more of them have too few or too many fields, something else is wrong with the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
                     chosen &= seen.among(0, batch, batch.column(RESERVED).to_numpy())
                 faults.update(pl.DataFrame(batch).filter(pl.Series(chosen))[FAULT_COLUMN])
     return TypedRows(
-        rows=table.drop(PUBLIC, ASKED, BAD),
+        rows=table.drop(PUBLIC, ASKED, BAD, NAMELESS),
         is_public=pl.concat(masks),
         features=plan.spec.features([column.name for column in plan.query.kept], plan.rule_columns),
         types=dict(plan.query.types),
@@ -133,7 +133,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
 
 
 def _is_corrected(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
-    """Whether something was mended, the first thing that must be; `kept`: columns that stay whatever they give away."""
+    """Make the first correction needed, and return whether there was one. Columns in `kept` stay in any case."""
     return (
         (not proposal.label and _decide_label(proposal, typed))
         or _declare_types(proposal, typed)
@@ -194,7 +194,9 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
 
 def _unknown_labels(values: Sequence[object]) -> list[str]:
     """Texts of a label that say that it is not known, where two or more labels are left without them."""
-    unknown = [one for one in values if isinstance(one, str) and means_missing(one) and one.lower() != "x"]
+    unknown = [
+        value for value in values if isinstance(value, str) and means_missing(value) and value.lower() != "x"
+    ]
     return unknown if len(values) - len(unknown) > 1 else []
 
 
@@ -220,13 +222,11 @@ def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
     """Rows that cannot be read are put aside; columns with many of them are left out."""
     n_faults, n_rows = typed.faults.total(), typed.rows.height
     rejected = typed.n_rejected / (n_rows + typed.n_rejected)
-    if proposal.look.public is None and rejected > proposal.bad_fraction:  # else they may be private ones
-        if rejected > MOST_REJECTED:
-            raise DataError(
-                f"{proposal.look.sample.source.name}: of the lines looked at, {rejected:.0%} have another number of fields than "
-                f"its header, which has {len(proposal.look.file.columns)}. Write the file anew, with as many fields in each line."
-            )
-        proposal.bad_fraction = round(2 * rejected, 2)
+    if proposal.look.public is None and rejected > MOST_REJECTED:  # else they may be private ones
+        raise DataError(
+            f"{proposal.look.sample.source.name}: of the lines looked at, {rejected:.0%} have another number of fields than "
+            f"its header, which has {len(proposal.look.file.columns)}. Write the file anew, with as many fields in each line."
+        )
     column, count = typed.faults.most_common(1)[0] if typed.faults else ("", 0)
     if n_faults > MOST_FAULTS * n_rows and column and column != proposal.target:
         proposal.leave_out(column, f"{count / n_rows:.0%} of its values cannot be read")
@@ -239,28 +239,28 @@ def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
 
 def _leave_out_constants(proposal: Proposal, typed: TypedRows) -> bool:
     """Leave out columns that never change; a box that is ticked or left blank is read as ticked or not."""
-    found, marked = {}, {}
+    constant, marked = {}, {}
     public = typed.rows.filter(typed.is_public)
     for name in typed.features:
         column = typed.rows[name]
         n_there = column.count()
         if n_there == 0:
-            found[name] = "empty"
+            constant[name] = "empty"
         elif n_there < max(FEWEST_VALUES, NEARLY * len(column)):
-            found[name] = f"nearly empty: {n_there} of {len(column):,} values are there"
+            constant[name] = f"nearly empty: {n_there} of {len(column):,} values are there"
         elif (held := column.drop_nulls()).n_unique() < 2:
             if _is_ticked(proposal, name, column, public):
                 marked[name] = tell_value(held[0])
             else:
-                found[name] = "one value"
+                constant[name] = "one value"
         elif public.height and not public[name].count():
-            found[name] = "missing in every public row"
-    for name, why in found.items():
+            constant[name] = "missing in every public row"
+    for name, why in constant.items():
         proposal.leave_out(name, why)
     for name, mark in marked.items():
         proposal.read_as_ticked(name, mark)
-    _check_features(proposal, typed.features, found)
-    return bool(found or marked)
+    _check_features(proposal, typed.features, constant)
+    return bool(constant or marked)
 
 
 def _is_ticked(proposal: Proposal, name: str, column: pl.Series, public: pl.DataFrame) -> bool:
@@ -270,54 +270,61 @@ def _is_ticked(proposal: Proposal, name: str, column: pl.Series, public: pl.Data
 
 
 def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
-    found, target = {}, proposal.look.target
+    leaks, target = {}, proposal.look.target
     judged = [name for name in typed.features if name not in kept]
     for name in deciding_columns(typed.rows, judged, proposal.target, is_number=proposal.label == "number"):
         question = f"{name}: by itself it predicts {target} almost perfectly. Is it known before {target} is?"
         if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-            found[name] = f"by itself it predicts {target} almost perfectly: known only afterwards, perhaps"
-    rest = [name for name in judged if name not in found and proposal.label == "class"]
+            leaks[name] = f"by itself it predicts {target} almost perfectly: known only afterwards, perhaps"
+    rest = [name for name in judged if name not in leaks and proposal.label == "class"]
     for name, (how, label) in telling_gaps(typed.rows, rest, proposal.target).items():
         question = f"{name}: it is {how} just where {target} is {label}. Is it known before {target} is?"
         if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-            found[name] = f"it is {how} just where {target} is {label}: known only afterwards, perhaps"
-    rest = [name for name in rest if name not in found]
+            leaks[name] = f"it is {how} just where {target} is {label}: known only afterwards, perhaps"
+    rest = [name for name in rest if name not in leaks]
     likely = likely_gaps(typed.rows, rest, proposal.target)
-    for name, (label, share) in likely.items() if set(typed.features) - set(found) - set(likely) else ():
+    for name, (label, share) in likely.items() if set(typed.features) - set(leaks) - set(likely) else ():
         why = f"where it is there, {target} is {label} in {share:.0%} of rows"
         if (
             choose(f"{name}: {why}. Is it known before {target} is?", ("no: leave it out", "yes: keep it"))
             == 0
         ):
-            found[name] = f"{why}: known only afterwards, perhaps"
+            leaks[name] = f"{why}: known only afterwards, perhaps"
     kept |= set(judged)
-    for name, why in found.items():
+    for name, why in leaks.items():
         proposal.leave_out(name, why)
-    _check_features(proposal, typed.features, found)
-    return bool(found)
+    _check_features(proposal, typed.features, leaks)
+    return bool(leaks)
 
 
 def _tell_leaks_left_out(proposal: Proposal) -> None:
-    """Of columns that nobody can use, say which would tell the label besides: who puts one back should know."""
+    """Warn that a column left out as unusable would also give the label away, for whoever puts it back."""
     import polars as pl
 
     look, is_number = proposal.look, proposal.label == "number"
     label = pl.col(look.target)
     label = label.cast(pl.Float64, strict=False) if is_number else label.str.to_lowercase()
-    useless = [one for one in look.columns if one.finding is not None and not one.finding.readings]
-    names = [one.name for one in useless if one.name in proposal.drop and one.name in look.texts.columns]
-    found: set[str] = set()
+    useless = [
+        column for column in look.columns if column.finding is not None and not column.finding.readings
+    ]
+    names = [
+        column.name
+        for column in useless
+        if column.name in proposal.drop and column.name in look.texts.columns
+    ]
+    deciding: set[str] = set()
     for each in (pl.col(names), pl.col(names).is_null().cast(pl.String)):
         rows = look.texts.select(label, each)
-        found |= set(deciding_columns(rows, names, look.target, is_number=is_number))
-    for name in found:
+        deciding |= set(deciding_columns(rows, names, look.target, is_number=is_number))
+    for name in deciding:
         proposal.drop[name] += f"; by itself it predicts {look.target} almost perfectly"
 
 
 def _check_features(proposal: Proposal, features: Sequence[str], left_out: dict[str, str]) -> None:
     """Raises DataError where no column is left to learn from."""
     if not set(features) - set(left_out):
-        reasons = "; ".join(f"{name}: {why}" for name, why in list((proposal.drop | left_out).items())[:10])
+        left = list((proposal.drop | left_out).items())[:10]
+        reasons = "; ".join(f"{name}: {why}" for name, why in left) or "It has no other than the label"
         raise DataError(
             f"{proposal.look.sample.source.name}: no column is left to learn from. {reasons}. Name another "
             "--target, or keep a column with --ask."

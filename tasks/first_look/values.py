@@ -1,4 +1,4 @@
-"""What the columns of a raw file hold, told from some of its rows: where a rule says which rows are public, from those alone.
+"""Describe the columns of a raw file from some of its rows, using only public rows if a rule says which these are.
 
 What a column holds is told by `storage.raw.recognition`, as ingest tells it; how much of the file is read, by
 `storage.raw.file_samples`.
@@ -84,7 +84,7 @@ def rows_by(public: str) -> PublicRows:
 
 
 def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: str | None = None) -> FirstLook:
-    """Look at some rows of a file. `folder`: an empty one, for what was read of it.
+    """Look at some rows of a file. `folder` is an empty one, for what was read of it.
 
     Args:
         path: any file that a run can read, and texts that it cannot.
@@ -134,16 +134,16 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
     values = gather(usable, [(batch, file.nulls) for batch in batches])
     n_values = texts.select(pl.all().drop_nulls().n_unique()).row(0, named=True)
     n_missing = texts.null_count().row(0, named=True)
-    found = []
+    columns = []
     for name in file.columns:
         if name not in usable:
             finding: Finding | None = Finding(column=name, sentence="lists, structs or bytes")
-            found.append(Column(name=name, type="text", finding=finding, n_values=0, n_missing=0))
+            columns.append(Column(name=name, type="text", finding=finding, n_values=0, n_missing=0))
             continue
         held = values.sample(name)
         is_looked_at = name not in used and file.family(name) != "boolean"
         finding, odd = _findings(held, is_text=file.family(name) == "text") if is_looked_at else (None, None)
-        found.append(
+        columns.append(
             Column(
                 name=name,
                 type="text" if odd and odd.is_code else values.evidence[name].verdict() or "text",
@@ -154,9 +154,10 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
             )
         )
     apart = {
-        one.column: one for one in name_apart([one.finding for one in found if one.finding], file.columns)
+        finding.column: finding
+        for finding in name_apart([column.finding for column in columns if column.finding], file.columns)
     }
-    found = [replace(one, finding=apart.get(one.name)) for one in found]
+    columns = [replace(column, finding=apart.get(column.name)) for column in columns]
     return FirstLook(
         sample=sample,
         file=file,
@@ -165,8 +166,8 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         n_rows=texts.height,
         n_duplicates=texts.height - texts.n_unique(),
         texts=texts,
-        columns=tuple(found),
-        publics=() if public else propose_rules(found, texts, target),
+        columns=tuple(columns),
+        publics=() if public else propose_rules(columns, texts, target),
     )
 
 

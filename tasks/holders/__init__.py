@@ -1,1 +1,1 @@
-"""The holders before any question: who reports, in which shard, and what they show."""
+"""The holders before any question, to decide who reports, in which shard, and what they show."""

@@ -1,4 +1,4 @@
-"""show: what each holder shows where some features are public. Runs with the holders; what is protected stays there.
+"""Write what each holder shows if some features are public. Runs with the holders, where protected values stay.
 
 Of a protected value nothing is written, and whether a holder takes part depends on nothing they protect: what is missing
 counts as the middle of its range.
@@ -21,15 +21,15 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from ldptree.encoding import Encoding
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.models.public_view import points_of
-from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
+from schemas.tables import FeaturesConfig
 from storage import tables
 from storage.digests import Hasher
 from storage.store import Draft, Store
 from tasks.artifacts import read_encoding
-from tasks.step import step
+from tasks.step import NotInKey, step
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -37,7 +37,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Complete rows of holders: points float64 [n, d], labels float64 [n], what they protect bool [n, d]."""
+    """Complete rows of holders, with points float64 [n, d], labels float64 [n], and what they protect, bool [n, d]."""
 
     points: Floats
     labels: Floats
@@ -48,7 +48,7 @@ class Rows:
     "show",
     version="2",
     home="holders",
-    order=5,
+    order=9,
     says="what each holder shows, where some features are public",
 )
 def show(
@@ -59,18 +59,26 @@ def show(
     features: FeaturesConfig,
     release: str,
     is_seeded: bool,
+    allowed: NotInKey,
 ) -> Mapping[str, Any]:
-    """Write what everybody can see of the holders ("shown", in the public zone): `shown.parquet`, a row a holder in the order
-    of `in_order`, and `mask.json`: what all of them protect, or null where each says so themselves, and which features were
-    declared, so that answers under one declaration never stand for another.
+    """Write what everybody can see of the holders (part "shown", in the public zone). `shown.parquet` has a row for
+    each holder in the order of `in_order`. `mask.json` says what all of them protect, or null if each says so, and
+    which features were declared, so that answers under one declaration never stand for another.
 
-    `release`: "all"; otherwise nothing of the mask leaves the holders, and so nothing that is shown.
+    `release`: "all"; otherwise nothing of the mask leaves the holders, and so nothing that is shown. `allowed`: the features by
+    the configuration, of which alone something is shown, whatever an encoding in the curator's zone names.
 
     Raises:
+        ProtocolMismatch: the encoding has another column.
         ConfigError: a feature or a column of the mask that is none.
         DataError: a column of the mask is not of truth values.
     """
     read, _ = read_encoding(draft.store, encoding)
+    if others := [name for name in read.columns if name not in allowed.value]:
+        raise ProtocolMismatch(
+            f"{encoding.names[0]}: it has holders show {', '.join(others)}, by the configuration no feature. Nothing was "
+            "shown. Find out who wrote to the curator's zone, and delete the file: the next run makes it anew."
+        )
     d, folder = read.n_encoded, draft.folder("shown", "public")
     parts = []
     shards = in_order(draft.store, train, is_seeded=is_seeded)
@@ -114,7 +122,7 @@ def needed(encoding: Encoding, features: FeaturesConfig, *more: str) -> list[str
 
 
 def read_rows(path: Path, encoding: Encoding, features: FeaturesConfig, label: Label) -> Rows:
-    """The complete rows of one shard: the holders' own."""
+    """Read the complete rows of one shard, which belong to its holders."""
     table = tables.read([path], needed(encoding, features, label.target))
     return Rows(
         points_of(encoding, tables.raw_matrix(table, encoding)),
@@ -125,7 +133,7 @@ def read_rows(path: Path, encoding: Encoding, features: FeaturesConfig, label: L
 
 @dataclass(frozen=True)
 class Label:
-    """How a label is read: a number, moved into its range."""
+    """Read a label as a number and move it into its range."""
 
     target: str
     low: float
@@ -139,7 +147,7 @@ class Label:
 
 
 def protects_of(encoding: Encoding, table: pa.Table, features: FeaturesConfig) -> Mask:
-    """What each holder protects, bool [n, d]; where the mask's own value is missing, everything it is about.
+    """Return which values each holder protects, bool [n, d]; where the mask's own value is missing, everything it is about.
 
     Raises:
         ConfigError: a feature that is named is none.
@@ -187,12 +195,12 @@ def _truths(table: pa.Table, name: str) -> Mask:
             f'column "{name}": the mask of features.protects must be true or false, found {column.type}. Declare its type '
             "as boolean, or correct the column."
         )
-    found: Mask = pc.fill_null(column, True).to_numpy()
-    return found
+    mask: Mask = pc.fill_null(column, True).to_numpy()
+    return mask
 
 
 def _all_protect(encoding: Encoding, features: FeaturesConfig, release: str) -> list[bool]:
-    """What everybody protects alike, for each encoded column."""
+    """Return what everybody protects alike, for each encoded column."""
     return [
         release != "all" or feature.column in features.private
         for feature in encoding.features

@@ -1,75 +1,275 @@
-"""split: the shards of the holders who report, and the rows held back for the simulation's test; of one machine, or put together
-from what several have cut. Runs with the holders. Who has which role is decided in `roles`, how rows are cut in `stretches`.
+"""split: who reports, who is held back for the simulation's test, and in which shard; file by file, as who is new in one depends
+on those before it. Runs with the holders. The coins of a simulation are public; those of a release are keyed with the holders'
+secret, and hold back the same number whatever rows hold.
+
+A holder is a row, known by its file and its number there, or the value of a column; then each holder answers with one row of
+theirs, drawn on their side. What a holder sends is decided in `perturb`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
 
-import pyarrow.parquet as pq
+import numpy as np
+from numpy.typing import NDArray
 
 from ldptree.errors import DataError
-from schemas.manifest import Manifest, Record
+from schemas.dataset import RESERVED
+from schemas.manifest import Arguments, Manifest
 from storage import tables
-from storage.holders.holder_names import type_of_stored_names
+from storage.holders.holder_names import hash_names, type_of_stored_names
+from storage.holders.sorted_hashes import merge, place_in
+from storage.ledger.campaigns import Campaign
+from storage.stable_hash import mixed
 from storage.store import Draft
 from tasks import progress
-from tasks.holders.roles import RoleRules, assign
-from tasks.holders.stretches import columns_of, rows_held_back, write
-from tasks.step import NO_PARTS, NotInKey, step
+from tasks.data.read import raw_file_of
+from tasks.holders import cut
+from tasks.holders.cut import RowRoles
+from tasks.step import step
+
+Hashes = NDArray[np.uint64]
 
 
-@step(
-    "split",
-    version="4",
-    home="holders",
-    order=3,
-    says="shards of the holders who report, and the test rows held back",
-)
-def split(
-    draft: Draft, *, private: Manifest, rows: Manifest, rules: RoleRules, parts: NotInKey = NO_PARTS
-) -> dict[str, Any]:
-    """Write the shards of the holders who report (part "train", a file each), the test rows (part "test") and who they are
-    (part "answers": `files.json`, and for each raw file who is asked, and as which rows).
+class RoleRules(Arguments):
+    """The rules by which a run's holders get their roles.
 
-    `rows`: who each private row is. `parts`: the record of `roles`, and those of `cut`, where others have done that; the artifact
-    is the same. Raises DataError where nobody is left to report, or to be held back.
+    holder        "row", or the column that names them.
+    asked_before  keyed digests of a campaign's earlier files: who is named there is not asked again.
+    """
+
+    holder: str
+    seed: int
+    test_fraction: float
+    noise_seed: int | None
+    campaign: str | None
+    asked_before: Sequence[str]
+
+
+class FileAsked(TypedDict):
+    """Of a raw file, under its keyed digest.
+
+    rows    the first and last row kept (a range).
+    shards  the shards of who is asked in it.
+    """
+
+    rows: list[int]
+    shards: list[str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The private rows of one raw file, in their order, and its plain digest."""
+
+    paths: Sequence[Path]
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRoles:
+    """The roles in one file; one entry for each of its private rows.
+
+    file       the keyed digest of the raw file.
+    rows       the first number of a row in it, and the number after the last.
+    names      whose row it is, uint64; None where each row is a holder.
+    asked      who reports, with this row.
+    held_back  who is held back for the test.
+    is_taken   whose role here a campaign keeps: they have none in a later file.
+    starts     the row of the first who is asked in each shard.
+    shards     the names of its shards.
+    """
+
+    file: str
+    rows: tuple[int, int]
+    names: Hashes | None
+    asked: NDArray[np.bool_]
+    held_back: NDArray[np.bool_]
+    is_taken: NDArray[np.bool_]
+    starts: Sequence[int]
+    shards: Sequence[str]
+
+    def write(self, folder: Path) -> None:
+        """Keep who is asked where they have names, `FILE.asked.npy`, and who has a role in this file, `FILE.npy`."""
+        if self.names is not None:
+            np.save(folder / f"{self.file}.asked.npy", self.names[self.asked])
+            np.save(folder / f"{self.file}.npy", self.names[self.is_taken])
+
+    @property
+    def asked_in(self) -> FileAsked:
+        """Rows of the file, and the shards of those who are asked."""
+        return FileAsked(rows=[*self.rows], shards=[*self.shards])
+
+    def parts(self) -> Iterator[tuple[int, RowRoles]]:
+        """The same by the number of a first shard, in parts that one task each cuts."""
+        at_once = max(cut.PART_ROWS // cut.SHARD_ROWS, 1)
+        for first in range(0, max(len(self.shards), 1), at_once):
+            last = first + at_once
+            start = self.starts[first] if first else 0
+            stop = self.starts[last] if last < len(self.shards) else len(self.asked)
+            yield (
+                first,
+                RowRoles(
+                    start=start,
+                    asked=self.asked[start:stop],
+                    held_back=self.held_back[start:stop],
+                    shards=self.shards[first:last],
+                ),
+            )
+
+
+@step("split", version="6", home="holders", order=6, says="who reports, in which shard, and who is held back")
+def split(draft: Draft, *, private: Manifest, sources: Manifest, rules: RoleRules) -> dict[str, Any]:
+    """Write who is asked (part "answers": `files.json`, and for each raw file who, where they have names) and what is to be cut
+    into shards (part "roles", a file for each part of a raw file).
+
+    Raises DataError where nobody is left to report, or to be held back.
     """
     store = draft.store
-    first_file = tables.typed_parts(store.files(private))[0]
-    test = draft.folder("test") / "test.parquet"
-    n_private = n_done = 0
-    with tables.writer(test, columns_of(first_file, rules.columns)) as held_back:
-        for roles in assign(draft, private, rows, rules) if parts.value is None else ():
-            write(draft, roles.stretch(), rules.columns, held_back)
-            n_private += int(roles.asked.sum())
-            n_done += len(roles.asked)
-            progress.advance(n_done / private.rows)
-        if parts.value is not None:
-            assigned, cuts = parts.value
-            n_private = _put_together(draft, assigned, cuts, held_back)
-    n_test = pq.read_metadata(test).num_rows
-    draft.count("test", test.name, n_test)
+    n_private = n_test = n_done = 0
+    for raw_file, of_file in assign(draft, private, sources, rules):
+        for first, roles in of_file.parts():
+            name = f"{raw_file}-{first:06d}.npz"
+            roles.write(draft.folder("roles") / name)
+            draft.count("roles", name, int(roles.asked.sum()))
+            n_private, n_test = n_private + int(roles.asked.sum()), n_test + int(roles.held_back.sum())
+        n_done += len(of_file.asked)
+        progress.advance(n_done / private.rows)
+    if n_private == 0:
+        raise DataError(
+            "no private rows are left to report: every one is public, held back for the test, or was asked before."
+        )
     if rules.test_fraction > 0 and n_test == 0:
         raise DataError(
             f"no private row was held back to score on, by dataset.test_fraction = {rules.test_fraction:g}. "
             "Raise it, or set evaluate = false."
         )
-    if n_private == 0:
-        raise DataError(
-            "no private rows are left to report: every one is public, held back for the test, or was asked before."
-        )
+    first_file = tables.typed_parts(store.files(private))[0]
     is_row = rules.holder == "row"
     names_are = {} if is_row else {"holder_type": type_of_stored_names(first_file, rules.holder)}
     return {"n_private": n_private, "n_test": n_test, **names_are}
 
 
-def _put_together(draft: Draft, assigned: Record, cuts: Sequence[Record], held_back: pq.ParquetWriter) -> int:
-    """What others have cut, as if it were cut here. Returns how many report."""
-    draft.adopt("answers", assigned["answers"])
-    for record in cuts:
-        draft.adopt("train", record["train"])
-    for table in rows_held_back(draft.store, cuts):
-        held_back.write_table(table)
-    return sum(record["train"].rows for record in cuts)
+def assign(
+    draft: Draft, private: Manifest, sources: Manifest, rules: RoleRules
+) -> Iterator[tuple[str, FileRoles]]:
+    """The roles in each raw file, in their order, by the beginning of the names of its parts; who is asked is written on the way
+    (part "answers").
+    """
+    store = draft.store
+    names: dict[str, list[str]] = {}
+    for name, digest in json.loads(store.file(sources, "sources.json").read_bytes()).items():
+        parts = names.setdefault(digest, [])
+        if raw_file_of(name) == raw_file_of([*parts, name][0]):
+            parts.append(name)  # another file that holds the same has nobody new in it
+    people, folder = _People(draft, rules), draft.folder("answers")
+    files: dict[str, FileAsked] = {}
+    for digest, parts in names.items():
+        of_file = people.of(Source([store.file(private, name) for name in parts], digest))
+        of_file.write(folder)
+        if of_file.shards:
+            files[of_file.file] = of_file.asked_in
+        yield raw_file_of(parts[0]), of_file
+    (folder / "files.json").write_text(json.dumps(files))
+
+
+class _People:
+    """The people of a run, file by file in their order."""
+
+    def __init__(self, draft: Draft, rules: RoleRules) -> None:
+        self._keyed, self._rules = draft.store.hasher("holders"), rules
+        campaign = Campaign(draft.store, rules.campaign) if rules.campaign else None
+        self._taken = campaign.answered(rules.asked_before) if campaign else np.empty(0, np.uint64)  # sorted
+        self._newly_taken = np.empty(0, np.uint64)
+
+    def shard_name(self, source: Source, block: int) -> str:
+        """Return a shard's name, a keyed digest of its raw file, so that new files change no old shard's name."""
+        return f"{self._keyed.of_value([source.digest, block])[:32]}.parquet"
+
+    def of(self, source: Source) -> FileRoles:
+        """Assign the roles in the next file. Of holders who are rows a few bytes each are in memory."""
+        names, kept = None, np.ones(tables.count_rows(source.paths), bool)
+        if self._rules.holder != "row":
+            names = np.concatenate([hash_names(path, self._rules.holder) for path in source.paths])
+            kept = self._new_among(names) & one_row_each(names, self._draws(source, len(names)))
+            self._newly_taken = names[kept]
+        held_back, starts = np.zeros(len(kept), bool), list[int]()
+        at = n_kept = n_asked = 0
+        edges: list[int] = []
+        for table in tables.batches(source.paths, [RESERVED]):
+            numbers = np.asarray(table.column(RESERVED)).astype(np.uint64)
+            here = slice(at, at + len(numbers))
+            holders = numbers if names is None else names[here]
+            held_back[here] = kept[here] & self._is_test(source, holders, kept[here], at, n_kept)
+            asked = np.flatnonzero(kept[here] & ~held_back[here])
+            starts += (at + asked[-n_asked % cut.SHARD_ROWS :: cut.SHARD_ROWS]).tolist()
+            edges = [*edges[:1], int(numbers.min()), int(numbers.max())] if len(numbers) else edges
+            at, n_kept, n_asked = here.stop, n_kept + int(kept[here].sum()), n_asked + len(asked)
+        asked_rows = kept & ~held_back
+        return FileRoles(
+            file=self._keyed.of_digest(source.digest),
+            rows=(edges[0], edges[-1] + 1),
+            names=names,
+            asked=asked_rows,
+            held_back=held_back,
+            # Whom a simulation's public coins held back once they hold back again.
+            is_taken=asked_rows if self._rules.noise_seed is not None else kept,
+            starts=starts,
+            shards=[self.shard_name(source, block) for block in range(len(starts))],
+        )
+
+    def _new_among(self, names: Hashes) -> NDArray[np.bool_]:
+        """Return whose rows have no role in a file before this one."""
+        if len(
+            self._newly_taken
+        ):  # sorted when there is a file to look for them in: for the only one there is none
+            self._taken = merge(self._taken, np.sort(self._newly_taken))
+        return ~place_in(self._taken, names)[1]
+
+    def _draws(self, source: Source, n: int) -> Hashes:
+        """Coins for which of their n rows somebody answers with."""
+        if self._rules.noise_seed is None:
+            return self._keyed.words(["row", source.digest], n)
+        return mixed(np.arange(n, dtype=np.uint64), self._rules.noise_seed ^ int(source.digest[:16], 16))
+
+    def _is_test(
+        self, source: Source, holders: Hashes, kept: NDArray[np.bool_], at: int, before: int
+    ) -> NDArray[np.bool_]:
+        """Return who of those kept is held back, of rows from `at` on; `before`: how many are kept above them."""
+        rules, n = self._rules, int(kept.sum())
+        if rules.noise_seed is None:
+            # Only the holders know these coins, the same in every run of the work folder.
+            words = self._keyed.words(
+                [f"test {rules.seed}", source.digest, at], n if rules.test_fraction else 0
+            )
+            stated = round(rules.test_fraction * (before + n)) - round(rules.test_fraction * before)
+            return hold_back(kept, stated, words)
+        if rules.holder == "row":
+            holders = mixed(holders, int(source.digest[16:32], 16))
+        return is_test(holders, rules.seed, rules.test_fraction)
+
+
+def hold_back(kept: NDArray[np.bool_], stated: int, words: Hashes) -> NDArray[np.bool_]:
+    """Hold back exactly so many of the n that are kept: those with the smallest of their words, uint64 [n]."""
+    order = np.argsort(words, kind="stable")
+    held_back = np.zeros(len(kept), bool)
+    held_back[np.flatnonzero(kept)[order[:stated]]] = True
+    return held_back
+
+
+def is_test(holders: NDArray[np.uint64], seed: int, fraction: float) -> NDArray[np.bool_]:
+    """Return which holders a simulation holds back, by public coins that no new file changes."""
+    return mixed(mixed(holders, seed), 0x7E57) < np.uint64(min(int(fraction * 2**64), 2**64 - 1))
+
+
+def one_row_each(holders: NDArray[np.uint64], draws: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return bool [rows] with, for every distinct holder, the row with the smallest draw."""
+    order = np.lexsort((draws, holders))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = holders[order][1:] != holders[order][:-1]
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[order[first]] = True
+    return chosen

@@ -1,4 +1,4 @@
-"""Every fixed text of the page, by key: sentences, captions, heads of tables. Figures are filled in by who writes them.
+"""Every fixed text of the page by key, such as sentences, captions and heads of tables. Callers fill in the figures.
 
 A sentence is the same for every family. It is marked in the page with its key (`data-says`), so that a program can read what
 it states.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.families import FAMILIES
+from ldptree.families import FAMILIES
 
 
 @dataclass(frozen=True)
@@ -250,13 +250,13 @@ OWN_MODELS = {
 
 
 def name_model(key: str, *, corrects: bool) -> str:
-    """What is written of a model; `corrects`: where reports correct a public model."""
+    """Name a model. `corrects` is True if reports correct a public model."""
     return MODELS.get(key, key) if corrects else OWN_MODELS.get(key, MODELS.get(key, key))
 
 
 def name_scores(summary: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
     """The metrics of a run's summary, ours first, by what is written of each model."""
-    corrects = FAMILIES[summary["estimator"]].is_correction
+    corrects = FAMILIES[summary["estimator"]].settings.CORRECTS
     scores = {"ours": summary["metrics"]} | summary["baselines"]
     return {name_model(key, corrects=corrects): metrics for key, metrics in scores.items()}
 
@@ -286,8 +286,6 @@ MECHANISMS = {
     "grr": "as one cell, kept or replaced by another",
     "optimal_label": "as one random number that is right on average",
     "duchi": "as one of two numbers, right on average",
-    "piecewise": "as one random number that is right on average",
-    "hybrid": "as one random number that is right on average",
 }
 """How a report leaves, by mechanism."""
 ABOUT = {

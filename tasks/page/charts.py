@@ -1,4 +1,4 @@
-"""Pictures as plain numbers for inline SVG: axes in percent of the width, branches of the tree, bits of a report."""
+"""Compute pictures as plain numbers for inline SVG, such as axes in percent, branches and bits of a report."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Axis:
 
     @classmethod
     def of(cls, values: Iterable[float], *, zero: bool = False) -> Axis:
-        """The axis that holds these values; `zero`: and 0."""
-        found = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
-        low, high = min(found, default=0.0), max(found, default=1.0)
+        """Return an axis that holds these values, and 0 if `zero`."""
+        finite = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
+        low, high = min(finite, default=0.0), max(finite, default=1.0)
         if high <= low:
             low, high = low - 0.5, high + 0.5
         pad = 0.04 * (high - low)
@@ -56,19 +56,19 @@ class Axis:
         return cls(low, high, ticks)
 
     def at(self, value: float) -> str:
-        """Where a value lies, in percent; at an end where it is beyond."""
+        """Return the place of a value, in percent; at an end where it is beyond."""
         share = (value - self.low) / (self.high - self.low)
         return f"{2 + 96 * min(max(share, 0.0), 1.0):.2f}%"
 
     def width(self, low: float, high: float) -> str:
-        """How wide a stretch is, in percent."""
+        """Return the width of a stretch, in percent."""
         return f"{float(self.at(high)[:-1]) - float(self.at(low)[:-1]):.2f}%"
 
     def label(self, tick: float, scale: float = 1.0, *, signed: bool = False) -> str:
         """A tick in figures."""
         largest = max(abs(tick) for tick in self.ticks) * scale
-        one, word = (1e3, "thousand") if 1e4 <= largest < 1e6 else in_words(largest)
-        scale /= one
+        unit, word = (1e3, "thousand") if 1e4 <= largest < 1e6 else in_words(largest)
+        scale /= unit
         step = (self.ticks[1] - self.ticks[0]) * scale if len(self.ticks) > 1 else scale
         digits = min(max(-math.floor(math.log10(step) + 1e-9), 0), 9)
         text = f"{tick * scale:{'+' if signed else ''},.{digits}f}"
@@ -77,12 +77,12 @@ class Axis:
         return f"{text}{SHORT.get(word, '')}".replace("-", "\u2212")
 
     def label_marks(self, marks: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
-        """Labels of marks (value, text, role) under the axis: where, the text, its side and its role; none over another.
+        """Return labels of marks (value, text, role) under the axis, as place, text, side and role, none over another.
 
         The first two are told apart by their sides ("en": left of the place, "st": right of it) where they are near; the others
         stand where there is room.
         """
-        found: list[tuple[float, str, str, str]] = []
+        labels: list[tuple[float, str, str, str]] = []
         places = [float(self.at(value)[:-1]) for value, _, _ in marks]
         sides = [""] * len(marks)
         if len(marks) > 1 and abs(places[0] - places[1]) < NEAR:
@@ -95,12 +95,12 @@ class Axis:
         )  # a label beside its place reaches further than one under it
         for number, (place, side, (_, text, role)) in enumerate(zip(places, sides, marks, strict=True)):
             if number < 2 or all(abs(place - other) >= room for other in places[:2]):
-                found.append((place, text, side, role))
-        return [(f"{place:.2f}%", text, side, role) for place, text, side, role in found]
+                labels.append((place, text, side, role))
+        return [(f"{place:.2f}%", text, side, role) for place, text, side, role in labels]
 
 
 def label_lines(axis: Axis, lines: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
-    """Labels over at most two lines (value, text, role): where, the text, its side ("e" before the line, "s" after) and role."""
+    """Return labels of up to two lines (value, text, role) as place, text, side ("e" before, "s" after) and role."""
     leftmost = min((value for value, _, _ in lines), default=0.0)
     sides = ["e" if value == leftmost and len(lines) > 1 else "s" for value, _, _ in lines]
     return [
@@ -167,7 +167,7 @@ def ribbons(root: Branch) -> list[tuple[str, bool]]:
     """Paths of the bands between nodes, and whether they lead to a clear estimate; 100 wide."""
     levels = max(depth_of(root), 1)
     width = 100.0 / levels
-    found: list[tuple[str, bool]] = []
+    paths: list[tuple[str, bool]] = []
 
     def draw(branch: Branch) -> None:
         total = sum(child.thickness for child in branch.children) or 1.0
@@ -184,17 +184,17 @@ def ribbons(root: Branch) -> list[tuple[str, bool]]:
                 f"H{x2:.2f}V{high:.2f}H{bend[1]:.2f}C{middle:.2f} {high:.2f} {middle:.2f} {top + part:.2f} "
                 f"{bend[0]:.2f} {top + part:.2f}H{x1:.2f}Z"
             )
-            found.append((path, child.is_clear))
+            paths.append((path, child.is_clear))
             top += part
             draw(child)
 
     draw(root)
-    return sorted(found, key=lambda one: one[1])
+    return sorted(paths, key=lambda pair: pair[1])
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A curve of stretches: 100 wide, 100 high, and its categories as rows."""
+    """A curve of stretches, 100 wide and 100 high, with its categories as rows."""
 
     curve: CurveLine
     x: Axis | None
@@ -259,7 +259,7 @@ SPREAD = 7.0
 
 @dataclass(frozen=True)
 class Column:
-    """One epsilon of the strip: where it stands in percent, dots in px beside it and from the top, the height of their median."""
+    """One epsilon of the strip, with its place in percent, its dots in px, and the height of their median."""
 
     epsilon: float
     x: str
@@ -277,18 +277,20 @@ class Strip:
 
     @classmethod
     def of(cls, draws: Sequence[tuple[float, Sequence[float]]], own: float, lines: Sequence[float]) -> Strip:
-        """From epsilons with their figures, ascending. `own`: the epsilon that is marked; `lines`: figures that are to fit in."""
-        axis = Axis.of([*(value for _, found in draws for value in found), *lines])
+        """Return the strip of ascending epsilons with figures. It marks `own`, and its axis holds `lines` as well."""
+        axis = Axis.of([*(value for _, figures in draws for value in figures), *lines])
         columns = []
-        for number, (epsilon, found) in enumerate(draws):
+        for number, (epsilon, figures) in enumerate(draws):
             at = 8 + 92 * (number + 0.5) / len(draws)
-            beside = [SPREAD * (2 * (i % 5) / 4 - 1) if len(found) > 1 else 0.0 for i in range(len(found))]
+            beside = [
+                SPREAD * (2 * (i % 5) / 4 - 1) if len(figures) > 1 else 0.0 for i in range(len(figures))
+            ]
             columns.append(
                 Column(
                     epsilon=epsilon,
                     x=f"{at:.2f}%",
-                    dots=tuple((f"{dx:.1f}", height(axis, y)) for dx, y in zip(beside, found, strict=True)),
-                    median=height(axis, statistics.median(found)),
+                    dots=tuple((f"{dx:.1f}", height(axis, y)) for dx, y in zip(beside, figures, strict=True)),
+                    median=height(axis, statistics.median(figures)),
                     is_own=epsilon == own,
                 )
             )
@@ -301,7 +303,7 @@ class Strip:
 
 
 def height(axis: Axis, value: float) -> str:
-    """Where a value lies on an upright axis of the strip, in px from the top."""
+    """Return the place of a value on an upright axis of the strip, in px from the top."""
     share = (value - axis.low) / (axis.high - axis.low)
     return f"{8 + (STRIP - 16) * (1 - min(max(share, 0.0), 1.0)):.2f}"
 

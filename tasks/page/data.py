@@ -1,4 +1,4 @@
-"""Everything a page says, as plain values: one `Run` for every family, the only input of `render`.
+"""Everything a page says, as plain values. Every family gives one `Run`, the only input of `render`.
 
 Frozen dataclasses that turn into JSON and back. A private row never is here: what belongs to the holders' zone is refused when a
 value is made.
@@ -30,7 +30,7 @@ ORDER = (
     "no_noise",
     "non_private",
 )
-"""Models as a reader compares them: references, public models, ours, limits."""
+"""Models in a reader's order of comparison, with references first, then public models, ours and limits."""
 METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "mse", "mae", "r2")
 
 
@@ -62,7 +62,7 @@ class Check:
 
     @property
     def state(self) -> str:
-        """How it ended, in a word."""
+        """State in which it ended, in a word."""
         if self.ok:
             return "met"
         return "failed" if self.severity == "stop" else "warning"
@@ -70,7 +70,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows of one zone: kept to learn from, held back for the test, read, and set aside as faulty (public ones only)."""
+    """Rows of one zone that were kept to learn from, held back for the test, read, or set aside (public only)."""
 
     zone: Zone
     kept: int
@@ -87,7 +87,7 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: its state, when it went on (seconds after the run's start, and how many), over how many shards it was mapped."""
+    """One step, with its state, its times in seconds after the run's start, and its number of shards."""
 
     name: str
     state: Literal["computed", "cached", "failed"]
@@ -96,7 +96,7 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Seconds that it took."""
         return sum(seconds for _, seconds in self.spans)
 
 
@@ -129,13 +129,13 @@ class Score:
 
     @property
     def role(self) -> str:
-        """Which of the page's three colours and shapes it is drawn with."""
+        """Return the role on the page, which decides its colour and shape."""
         return {"ours": "ours", "public_only": "pub"}.get(self.key, "ref")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
-    """Held-back rows whose predictions lie between two numbers: how many, their mean prediction, and their mean label."""
+    """Held-back rows whose predictions lie between two numbers, with their number, mean prediction and mean label."""
 
     low: float
     high: float
@@ -156,7 +156,7 @@ class Bin:
 
 @dataclass(frozen=True, kw_only=True)
 class CellTest:
-    """How the public model and ours did on the held-back rows of a cell."""
+    """The results of the public model and ours on the held-back rows of a cell."""
 
     n: int
     public: float
@@ -245,38 +245,40 @@ class Scores:
 
     @classmethod
     def of(cls, content: Mapping[str, Any], caps: Mapping[str, str]) -> Self:
-        """What `scores.json` says; `caps`: of a baseline that read fewer rows, how many."""
+        """Read `scores.json`. `caps` says how many rows a baseline read, if it read fewer."""
         redraws = sorted(content["redraws"])
-        models = tuple(_score(key, one, redraws, caps) for key, one in content["scores"].items())
-        bins = tuple(Bin(**one) for one in content.get("bins", ()))
+        models = tuple(_score(key, record, redraws, caps) for key, record in content["scores"].items())
+        bins = tuple(Bin(**record) for record in content.get("bins", ()))
         return cls(
             models=models,
             n=content["n_test"],
             redraws=len(redraws),
             duplicates=content["duplicates"],
             bins=bins,
-            n_few=content["n_test"] - sum(one.n for one in bins) if bins else 0,
-            cells=tuple(None if one is None else CellTest(**one) for one in content.get("cells", ())),
+            n_few=content["n_test"] - sum(each.n for each in bins) if bins else 0,
+            cells=tuple(
+                None if record is None else CellTest(**record) for record in content.get("cells", ())
+            ),
             epsilons=tuple(
-                AtEpsilon(epsilon=one["epsilon"], draws=tuple(sorted(one["redraws"])))
-                for one in content.get("epsilons", ())
+                AtEpsilon(epsilon=record["epsilon"], draws=tuple(sorted(record["redraws"])))
+                for record in content.get("epsilons", ())
             ),
         )
 
 
-def _score(key: str, one: Mapping[str, Any], redraws: Sequence[float], caps: Mapping[str, str]) -> Score:
+def _score(key: str, record: Mapping[str, Any], redraws: Sequence[float], caps: Mapping[str, str]) -> Score:
     spread = None
     if key == "ours" and redraws:
         last = len(redraws) - 1
         spread = Span(low=redraws[round(0.05 * last)], high=redraws[round(0.95 * last)])
     return Score(
         key=key,
-        metrics={name: one[name] for name in METRICS if one.get(name) is not None},
-        interval=Span(low=one["interval"][0], high=one["interval"][1]),
+        metrics={name: record[name] for name in METRICS if record.get(name) is not None},
+        interval=Span(low=record["interval"][0], high=record["interval"][1]),
         spread=spread,
-        lead=Span(low=one["lead"][0], high=one["lead"][1]) if one.get("lead") else None,
+        lead=Span(low=record["lead"][0], high=record["lead"][1]) if record.get("lead") else None,
         note=caps.get(key, ""),
-        confusion=tuple(tuple(row) for row in one.get("confusion", ())),
+        confusion=tuple(tuple(row) for row in record.get("confusion", ())),
     )
 
 
@@ -299,7 +301,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """A raw column of a run where some features are public: who protects it (None where that was not sent)."""
+    """A raw column of a run with some public features, and who protects it (None if that was not sent)."""
 
     name: str
     declared: Literal["public", "private", "own choice"]
@@ -308,7 +310,7 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Influence:
-    """What dishonest holders can do to the totals (`ldptree.mechanisms.oracles.Influence`).
+    """The influence of dishonest holders on the totals (`ldptree.mechanisms.oracles.Influence`).
 
     `push`: the most that one moves the sum of labels, or of errors, in one cell, in the label's unit.
     """
@@ -338,7 +340,7 @@ class Boxes:
 
     @property
     def n_drawn(self) -> int:
-        """How many are drawn."""
+        """Number that are drawn."""
         return len(self.sent) + len(self.outside)
 
 
@@ -372,7 +374,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """What was asked of holders, at what cost, and who they are.
+    """The questions to holders, their cost, and who the holders are.
 
     Attributes:
         epsilon: claimed, for all of a holder's reports together.
@@ -415,13 +417,13 @@ class Privacy:
 
     @property
     def was_spent_before(self) -> bool:
-        """Whether a holder has spent more in this work folder than in this run."""
+        """True if a holder has spent more in this work folder than in this run."""
         return self.largest_spend > self.epsilon_spent * (1 + 1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Making:
-    """How the run was made: enough to repeat it."""
+    """The making of the run, with all that is needed to repeat it."""
 
     created: str
     version: str
@@ -437,7 +439,7 @@ class Making:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Where and why a run stopped.
+    """The place and reason where a run stopped.
 
     Attributes:
         step: the step that failed, or the last one before the failure; "" where none had begun.
@@ -532,17 +534,17 @@ class Run:
 
     @property
     def is_by_coins(self) -> bool:
-        """Whether public coins chose the public rows, so that private people are like public ones."""
+        """True if public coins chose the public rows, so that private people are like public ones."""
         return bool(self.public_rule) and parse_public_rule(self.public_rule).kind == "random"
 
     @property
     def is_simulation(self) -> bool:
-        """Whether no holder has randomised anything: the noise has a seed, or was added to true counts."""
+        """Return whether no holder has randomised anything, as the noise has a seed or was added to true counts."""
         return self.privacy.seeded or self.privacy.form == "totals"
 
     @property
     def label_sd(self) -> float:
-        """A typical difference between two labels: how many decimals they are written with."""
+        """Return a typical difference between two labels, which decides their number of decimals."""
         return 1.0 if self.description is None else self.description.spread
 
     @property
@@ -560,7 +562,7 @@ class Run:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Self:
-        """What `to_dict` wrote. Raises ValueError on an unknown, missing or ill-typed field."""
+        """Read what `to_dict` wrote. Raises ValueError on an unknown, missing or ill-typed field."""
         from pydantic import TypeAdapter
 
         return TypeAdapter(cls).validate_python(value)

@@ -1,4 +1,4 @@
-"""A made-up row and the report that it would send: drawn from the public ranges with a fixed seed, never of anybody."""
+"""Make up a row that is nobody's, from the public ranges with a fixed seed, and the report that it would send."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_CELLS, MOST_LEVELS = 16, 6
 
 @dataclass(frozen=True, eq=False)
 class MadeUp:
-    """A made-up row: its values as of raw data, and each in words by its column."""
+    """A made-up row, with its values as in raw data and, by column, in words."""
 
     values: NDArray[np.float64]
     words: dict[str, str]
@@ -36,7 +36,7 @@ class MadeUp:
     def of(
         cls, encoding: Encoding, data: DatasetSpec, whole: Collection[str], rng: np.random.Generator
     ) -> MadeUp:
-        """Drawn from the public ranges. `whole`: columns of whole numbers."""
+        """Draw a row from the public ranges. Columns in `whole` have whole numbers."""
         values, words = [], {}
         for feature in encoding.features:
             if isinstance(feature, NumericFeature):
@@ -87,11 +87,13 @@ def draw_example_in_rounds(
     label_range: tuple[float, float],
     whole: Collection[str],
 ) -> Example:
-    """What of a row is protected, what it would answer to the question, and its report. `protected`: columns."""
+    """Draw a row's report, with its protected values and the answer before noise. `protected` names columns."""
     rng, words = np.random.default_rng(SEED), Words.seeded(np.random.SeedSequence(SEED))
     made = MadeUp.of(encoding, data, whole, rng)
     label = float(f"{rng.uniform(*label_range):.2g}")
-    protects = np.array([one.column in protected for one in encoding.features for _ in one.names], bool)
+    protects = np.array(
+        [feature.column in protected for feature in encoding.features for _ in feature.names], bool
+    )
     played = question.play(points_of(encoding, made.values)[0], label, protects, words)
     own = (data.target.replace("_", " "), raw_measured(label, data.unit))
     row = (*made.tell(protected)[: MOST_COLUMNS - 1], own)
@@ -124,11 +126,11 @@ def draw_apart(protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, 
     outside: tuple[str, ...] = ()
     if mechanism.describe().form == "bits and number":
         share, outside = float(sums[-1]) / steps, (_mark(sums[n_cells]),)
-        sent = [_mark(sums[one]) for one in cells]
+        sent = [_mark(sums[place]) for place in cells]
     else:
         here, numbers = sums.reshape(2, n_cells)
         share, levels = float(numbers[cell]) + 0.5, ("here", "number")
-        sent = [_write_number(one[at]) for at in cells for one in (here, numbers)]
+        sent = [_write_number(figures[at]) for at in cells for figures in (here, numbers)]
     return Example(
         row=row,
         cell=cell,
@@ -169,14 +171,14 @@ def draw_report(protocol: Protocol, cell: int, level: int) -> Boxes:
     return Boxes(
         cells=cells,
         levels=levels,
-        sent=tuple(write(one) for one in sent[np.ix_(cells, levels)].ravel()),
-        outside=tuple(write(one) for one in outside),
+        sent=tuple(write(number) for number in sent[np.ix_(cells, levels)].ravel()),
+        outside=tuple(write(number) for number in outside),
         n=int(sums.size),
     )
 
 
 def _pick(size: int, first: list[int], most: int) -> tuple[int, ...]:
-    """So many of 0 .. size - 1, in order: these, then the lowest."""
+    """Return at most `most` of 0 .. size - 1, in order. It takes those in `first`, then the lowest."""
     return tuple(sorted(list(dict.fromkeys([*first, *range(size)]))[: min(size, most)]))
 
 
@@ -190,7 +192,7 @@ def _write_number(value: Any) -> str:
 
 
 def _values(protocol: Protocol) -> tuple[Any, ...]:
-    """What the levels of a report are: classes, or numbers; of errors their places from -1 to 1."""
+    """Return the levels of a report, as classes, numbers, or places of errors from -1 to 1."""
     if protocol.base is None:
         return tuple(protocol.classes)
     return tuple(np.linspace(-1.0, 1.0, protocol.n_classes).tolist())

@@ -1,4 +1,4 @@
-"""What was found, as rows to draw and tables to print: the tree, cells, statements, scores, checks; from any model."""
+"""Any model's findings as rows to draw and tables to print, for the tree, cells, statements, scores and checks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from ldptree.models.corrected import LEAST_OF_PUBLIC
 from ldptree.models.description import Cell, CurveLine, Estimate, Node
+from ldptree.plain_text import escape_cell
 from ldptree.planning.detection import POWER
 from tasks.page import units
 from tasks.page.captions import (
@@ -39,7 +40,7 @@ MOST_CLASSES = 5
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
 THREE_ROUNDINGS = 0.0015
-"""Of shares written in tenths of a percent: what three of them may miss each other by."""
+"""The most that three shares in tenths of a percent can miss each other by when rounded."""
 DRAWN_STRENGTHS, LEAST_STRENGTH = 3, 0.005
 """How many columns are drawn, and the share below which one is not."""
 
@@ -52,6 +53,7 @@ class Table:
         title: above it.
         heads: of the columns.
         rows: of texts; the first column heads them.
+        is_named: whether that column has names, which stay as they are, and no figures.
         marked: rows that are told apart.
         notes: under it.
         of: what it is of, where the title does not say so.
@@ -63,10 +65,11 @@ class Table:
     marked: tuple[int, ...] = ()
     notes: tuple[Sentence, ...] = ()
     of: str = ""
+    is_named: bool = True
 
     @property
     def file(self) -> str:
-        """What it is called as a file."""
+        """Name of its file."""
         return re.sub(r"[^a-z0-9]+", "-", (self.of or self.title).lower()).strip("-") + ".csv"
 
     @property
@@ -74,22 +77,23 @@ class Table:
         """The table as a data URL of comma-separated values, numbers as programs read them."""
         lines = io.StringIO()
         write = csv.writer(lines, lineterminator="\n")
-        write.writerows([_plain(text) for text in line] for line in (self.heads, *self.rows))
+        write.writerow(map(escape_cell, self.heads))
+        for first, *others in self.rows:
+            write.writerow([(escape_cell if self.is_named else _plain)(first), *map(_plain, others)])
         return f"data:text/csv;charset=utf-8,{quote(lines.getvalue(), safe=' ,;:/()')}"
 
 
 def _plain(text: str) -> str:
-    """A text of a table for programs: plain signs and spaces, no thousands marks, and nothing that a spreadsheet would run."""
-    found = text.translate({ord("\u2212"): "-", ord("\u00a0"): " ", ord("\u202f"): " ", ord("–"): "-"})
-    found = re.sub(r"(?<=\d),(?=\d{3}\b)", "", found)
-    found = re.sub(r"^\+(?=\d)", "", "" if found == "-" else found)
-    return f"'{found}" if found.startswith(("=", "+", "@")) else found
+    """Return a figure of a table for programs: with plain signs and spaces, without thousands marks."""
+    plain = text.translate({ord("\u2212"): "-", ord("\u00a0"): " ", ord("\u202f"): " ", ord("–"): "-"})
+    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", plain)
+    return escape_cell(re.sub(r"^\+(?=\d)", "", "" if plain == "-" else plain))
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as it is drawn: its branches, the axis of its bars, their unit, whether branches are cut and bars have errors; of
-    several classes those that each end has a small bar of.
+    """A tree as it is drawn, with its branches, the axis and unit of its bars, and whether branches are cut and bars
+    have errors. With several classes, `classes` are those with a small bar at each end.
     """
 
     root: Branch
@@ -124,18 +128,18 @@ def draw(run: Run) -> Tree | None:
     values: list[float] = []
     ends = [end.node for end in _ends(drawn)]
     bars = [shown_estimate(run, node) for node in ends]
-    for shown in [*bars, *(node.estimates[one] for node in ends for one in classes)]:
+    for shown in [*bars, *(node.estimates[label] for node in ends for label in classes)]:
         values += shown.ends
     if run.model.figure == "share":
         values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
     cut = any(end.node.children for end in _ends(drawn))
-    has_errors = any(one.sd is not None for one in bars)
+    has_errors = any(bar.sd is not None for bar in bars)
     return Tree(drawn, Axis.of(values, zero=True), unit, cut, has_errors, classes)
 
 
 def drawn_classes(run: Run) -> tuple[int, ...]:
-    """Of several classes those that are drawn in each end of the tree, in their order: all, or of many those that are clearest in
-    any cell, or largest over all.
+    """Return the classes drawn at each end of the tree, in order. With many classes, these are the clearest in any cell
+    or the largest overall.
     """
     model = run.model
     if len(model.outputs) < 2 or model.tree is None:
@@ -153,12 +157,12 @@ def drawn_classes(run: Run) -> tuple[int, ...]:
 
 
 def shown_estimate(run: Run, node: Node | Cell) -> Estimate:
-    """The estimate that a node's bar is of: the clearest correction, or the first class, or the decided one."""
+    """Return the estimate of a node's bar, for the clearest correction, the first class or the decided one."""
     return node.estimates[shown_output(run, node)]
 
 
 def shown_output(run: Run, node: Node | Cell) -> int:
-    """Which output that is."""
+    """Return the output that is shown."""
     model = run.model
     if model.figure == "correction":
         return node.clearest
@@ -173,7 +177,7 @@ def name_output(run: Run, node: Node | Cell) -> str:
 
 
 def name_lean(run: Run, node: Node | Cell) -> str:
-    """How the public model errs in a node, and on which of several outputs; "unclear" where no direction is known."""
+    """Say how the public model errs in a node, and on which of several outputs; "unclear" where no direction is known."""
     shown, named = shown_estimate(run, node), name_output(run, node)
     if shown.is_clear:
         return named or say_direction(run.label == "class", is_low=shown.value > 0)
@@ -181,7 +185,7 @@ def name_lean(run: Run, node: Node | Cell) -> str:
 
 
 def open_nodes(root: Node, most: int) -> set[int]:
-    """Identities of the nodes drawn with their children: those that hold most people, up to `most` ends and the deepest level."""
+    """Return identities of nodes drawn with children, with most people, up to `most` ends and MOST_LEVELS."""
     chosen: set[int] = set()
     order = ticket()  # nodes that hold the same share are taken in the order they are met
     waiting = [(-root.share, next(order), 0, root)]
@@ -199,7 +203,7 @@ def open_nodes(root: Node, most: int) -> set[int]:
 
 def by_share(cells: Sequence[Cell]) -> list[tuple[int, Cell]]:
     """Cells with their numbers, the largest first."""
-    return sorted(enumerate(cells), key=lambda one: (-one[1].share, one[0]))
+    return sorted(enumerate(cells), key=lambda pair: (-pair[1].share, pair[0]))
 
 
 def tabulate_cells(run: Run) -> Table | None:
@@ -280,7 +284,7 @@ def _nth(estimates: Sequence[Estimate | None], m: int) -> Estimate | None:
 
 
 def _adding(run: Run, cells: Sequence[Cell]) -> list[Sentence]:
-    """Why what is corrected is not the sum beside it, where a kind shows that."""
+    """Say why what is corrected is not the sum beside it, where a kind shows that."""
     if run.model.figure != "correction" or run.label != "class":
         return []
     gaps = [
@@ -303,7 +307,7 @@ def _weighing(run: Run) -> list[Sentence]:
 
 
 def _basis(run: Run) -> list[Sentence]:
-    """How many cells, and how many people, rest on what."""
+    """Say how many cells, and how many people, rest on what."""
     sentences = []
     for key, on in BASIS.items():
         held = [max(cell.share, 0.0) for cell in run.model.cells if cell.rests_on == key]
@@ -320,25 +324,28 @@ def _basis(run: Run) -> list[Sentence]:
 
 def find_strengths(run: Run) -> list[tuple[str, float]]:
     """The columns that the answers depend on most, with their share of the variance; () of fewer than two."""
-    found = run.model.of_kind("strength")
-    named = [(one.about.replace("_", " "), one.figures["part"]) for one in found[:DRAWN_STRENGTHS]]
-    return [one for one in named if one[1] >= LEAST_STRENGTH] if len(found) > 1 else []
+    statements = run.model.of_kind("strength")
+    named = [
+        (statement.about.replace("_", " "), statement.figures["part"])
+        for statement in statements[:DRAWN_STRENGTHS]
+    ]
+    return [pair for pair in named if pair[1] >= LEAST_STRENGTH] if len(statements) > 1 else []
 
 
 def tabulate_statements(run: Run) -> list[Table]:
     """The model's other findings, a table a kind."""
     tables = []
     for kind, title in STATEMENTS.items():
-        found = run.model.of_kind(kind)
-        if not found:
+        statements = run.model.of_kind(kind)
+        if not statements:
             continue
-        names = tuple(found[0].figures)
+        names = tuple(statements[0].figures)
         rows = tuple(
             (
-                one.about.replace("_", " ") or "all",
-                *(_write(run, name, one.figures[name]) for name in names),
+                statement.about.replace("_", " ") or "all",
+                *(_write(run, name, statement.figures[name]) for name in names),
             )
-            for one in found
+            for statement in statements
         )
         tables.append(Table(title, ("", *(FIGURES[name][0] for name in names)), rows))
     return tables
@@ -379,7 +386,7 @@ def tabulate_scores(run: Run) -> Table:
 
 
 def tabulate_strip(run: Run) -> Table | None:
-    """What the noise of other epsilons would have given; None where nothing was drawn again, and nothing is forecast."""
+    """Tabulate what the noise of other epsilons would have given; None where nothing was drawn again, and nothing is forecast."""
     if run.finds:
         return _tabulate_finds(run)
     if run.scores is None or not run.scores.epsilons:
@@ -388,11 +395,16 @@ def tabulate_strip(run: Run) -> Table | None:
     heads = ["ε", "Median", "Lowest", "Highest"]
     heads += [f"Better than {name_score(run, reference, in_sentence=True)}"] if reference else []
     rows = []
-    for one in run.scores.epsilons:
-        row = [f"{one.epsilon:.6g}", *(unit.value(at) for at in (one.median, one.draws[0], one.draws[-1]))]
-        row += [f"{count_better(run, one, reference)} of {len(one.draws)}"] if reference else []
+    for at_epsilon in run.scores.epsilons:
+        row = [
+            f"{at_epsilon.epsilon:.6g}",
+            *(unit.value(at) for at in (at_epsilon.median, at_epsilon.draws[0], at_epsilon.draws[-1])),
+        ]
+        row += [f"{count_better(run, at_epsilon, reference)} of {len(at_epsilon.draws)}"] if reference else []
         rows.append(tuple(row))
-    own = tuple(i for i, one in enumerate(run.scores.epsilons) if one.epsilon == run.privacy.epsilon)
+    own = tuple(
+        i for i, at_epsilon in enumerate(run.scores.epsilons) if at_epsilon.epsilon == run.privacy.epsilon
+    )
     notes = (say("strip note"),)
     return Table("As a table", tuple(heads), tuple(rows), own, notes, of="epsilon")
 
@@ -401,21 +413,21 @@ def _tabulate_finds(run: Run) -> Table:
     """From which error on reports would find it, at each epsilon."""
     unit = label_unit(run, signed=True)
     rows = tuple(
-        (f"{one.epsilon:.6g}", unit.value(one.error).lstrip("+") if is_possible(run, one) else "none")
-        for one in run.finds
+        (f"{find.epsilon:.6g}", unit.value(find.error).lstrip("+") if is_possible(run, find) else "none")
+        for find in run.finds
     )
-    own = tuple(i for i, one in enumerate(run.finds) if one.epsilon == run.privacy.epsilon)
+    own = tuple(i for i, find in enumerate(run.finds) if find.epsilon == run.privacy.epsilon)
     head = ", ".join(part for part in ("Smallest error found", unit.title) if part)
     return Table("As a table", ("ε", head), rows, own, (say("strip note"),), of="epsilon")
 
 
-def is_possible(run: Run, one: FoundFrom) -> bool:
-    """Whether a model can be wrong by so much: a share by 1 at most."""
-    return run.label != "class" or one.error <= 1.0
+def is_possible(run: Run, find: FoundFrom) -> bool:
+    """Return whether a model can have such an error, which is at most 1 for a share."""
+    return run.label != "class" or find.error <= 1.0
 
 
 def say_strip(run: Run) -> list[Sentence]:
-    """What the strip shows."""
+    """Say what the strip shows."""
     if run.finds:
         return [say("strip finds", nouns=run.nouns, times=units.count(10 * POWER))]
     if run.scores is None:
@@ -425,19 +437,19 @@ def say_strip(run: Run) -> list[Sentence]:
     if reference is None:
         return sentences
     name, least = name_score(run, reference, in_sentence=True), None
-    for one in reversed(run.scores.epsilons):
-        if count_better(run, one, reference) < len(one.draws):
+    for at_epsilon in reversed(run.scores.epsilons):
+        if count_better(run, at_epsilon, reference) < len(at_epsilon.draws):
             break
-        least = one.epsilon
+        least = at_epsilon.epsilon
     if least is None:
         return [*sentences, say("strip never", reference=name)]
     return [*sentences, say("strip surely", least=f"{least:.6g}", reference=name)]
 
 
-def count_better(run: Run, one: AtEpsilon, reference: Score) -> int:
-    """How many draws are better than another model's figure."""
+def count_better(run: Run, at_epsilon: AtEpsilon, reference: Score) -> int:
+    """Count the draws that are better than another model's figure."""
     sign = 1 if run.label == "class" else -1
-    return sum(sign * (draw - reference.figure) > 0 for draw in one.draws)
+    return sum(sign * (draw - reference.figure) > 0 for draw in at_epsilon.draws)
 
 
 def say_metric(run: Run, score: Score, key: str) -> str:
@@ -460,7 +472,7 @@ def say_interval(run: Run, score: Score) -> str:
 
 
 def tabulate_mistakes(run: Run) -> Table | None:
-    """What each model said of what was true."""
+    """Tabulate what each model said of what was true."""
     if run.scores is None or not any(score.confusion for score in run.scores.models):
         return None
     heads = tuple(f"{true}, said {predicted}" for true in run.classes for predicted in run.classes)
@@ -486,12 +498,12 @@ def tabulate_bins(run: Run) -> Table | None:
     unit = label_unit(run)
     rows = tuple(
         (
-            f"{unit.bare(one.low)} to {unit.bare(one.high)}",
-            units.count(one.n),
-            unit.bare(one.predicted),
-            unit.estimate(one.mean),
+            f"{unit.bare(each.low)} to {unit.bare(each.high)}",
+            units.count(each.n),
+            unit.bare(each.predicted),
+            unit.estimate(each.mean),
         )
-        for one in run.scores.bins
+        for each in run.scores.bins
     )
     notes = [say("bins", nouns=run.nouns, target=run.target)]
     if run.scores.n_few:
@@ -521,16 +533,16 @@ def tabulate_rounds(run: Run) -> Table:
     from tasks.page.privacy import say_mechanism, say_question
 
     rows, unit = [], Unit("number", run.label_sd, run.unit)
-    for number, one in enumerate(run.privacy.asked, 1):
+    for number, asked in enumerate(run.privacy.asked, 1):
         ends = ""
-        if "low" in (figures := one.question.figures):
+        if "low" in (figures := asked.question.figures):
             ends = f"{unit.bare(figures['low'])} to {unit.bare(figures['high'])}"
         rows.append(
             (
-                f"{number}. {say_question(one, run.target)}",
-                units.count(one.n_asked),
-                f"{one.question.epsilon:.6g}",
-                say_mechanism(one.question),
+                f"{number}. {say_question(asked, run.target)}",
+                units.count(asked.n_asked),
+                f"{asked.question.epsilon:.6g}",
+                say_mechanism(asked.question),
                 ends or "–",
             )
         )
@@ -538,13 +550,13 @@ def tabulate_rounds(run: Run) -> Table:
 
 
 def tabulate_features(run: Run) -> Table:
-    """Who shows what."""
+    """Tabulate who shows what."""
     rows = []
-    for one in run.privacy.features:
+    for feature in run.privacy.features:
         shown = "not sent"
-        if one.protects is not None:
-            shown = f"{units.count(one.protects)} of {units.count(run.n_private)}"
-        rows.append((one.name, one.declared, shown))
+        if feature.protects is not None:
+            shown = f"{units.count(feature.protects)} of {units.count(run.n_private)}"
+        rows.append((feature.name, feature.declared, shown))
     return Table("Who protects what", ("Column", "Declared", "Protected by"), tuple(rows))
 
 

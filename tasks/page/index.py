@@ -1,4 +1,4 @@
-"""The page of all runs of a work folder: a line a run, from what each run's own page says."""
+"""Write the page that lists all runs of a work folder, one line each, taken from the run's own page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tasks.page.render import fill
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One run in the list of all of them: nothing that its own page does not show.
+    """One run in the list of all runs. It shows nothing that its own page does not.
 
     Attributes:
         name, title: the run's, and the data's.
@@ -48,7 +48,7 @@ class Card:
 
     @classmethod
     def of(cls, run: Run, started: Card, *, has_asked: bool) -> Self:
-        """What a run's page says in short. `started`: its card as it began; `has_asked`: whether anybody was asked since."""
+        """Summarise a run's page. `started` is its card as it began, `has_asked` is whether anybody was asked since."""
         ours = run.scores.ours.figure if run.scores else None
         words = run.failure.message if run.failure else summary.headline(run).text
         return cls(
@@ -68,7 +68,7 @@ class Card:
 
     @classmethod
     def of_started(cls, config: RunConfig, command: str, created: str) -> Self:
-        """What is known of a run that has begun."""
+        """Return the card of a run that has begun."""
         return cls(
             name=config.name,
             title=config.dataset.title or config.dataset.name,
@@ -83,12 +83,12 @@ class Card:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_dict` wrote, or the part of it that is known here."""
+        """Read what `to_dict` wrote, or the part of it that is known here."""
         return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key in value})
 
     @property
     def is_whole(self) -> bool:
-        """Whether the run reached its end."""
+        """True if the run reached its end."""
         return self.verdict not in ("failed", "unfinished")
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Trend:
-    """How the runs of a campaign went, oldest first: points of a line in a box of 100 by 24, and the same in words."""
+    """The trend of a campaign's runs, oldest first, as points of a line in a box of 100 by 24 and in words."""
 
     points: tuple[tuple[str, str], ...]
     says: str
@@ -124,8 +124,8 @@ class Trend:
 
 
 def render_index(cards: Mapping[str, Card]) -> str:
-    """The page of all runs, newest first: one HTML file that loads nothing. `cards`: by the names of the runs' folders."""
-    newest = sorted(cards.items(), key=lambda one: (_moment(one[1].created), one[0]), reverse=True)
+    """Return the page of all runs, newest first, which loads nothing. `cards` are keyed by the runs' folders."""
+    newest = sorted(cards.items(), key=lambda pair: (_moment(pair[1].created), pair[0]), reverse=True)
     campaigns = dict.fromkeys(card.campaign for _, card in newest if card.campaign)
     trends = {
         name: Trend.of([card for _, card in reversed(newest) if card.campaign == name and card.is_whole])

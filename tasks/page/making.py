@@ -1,4 +1,4 @@
-"""How a run was made: when, with what, how long each step took; the machine's own facts, of no family."""
+"""Describe how a run was made, with date, machine, versions and times. Nothing here is of a family."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIBRARIES = (
 def describe_making(
     config: RunConfig, command: str, timeline: Timeline, digests: Mapping[str, str]
 ) -> Making:
-    """How the run was made."""
+    """Describe how the run was made."""
     return Making(
         created=tell_time(datetime.now(UTC)),
         version=version("ldptree"),
@@ -48,11 +48,11 @@ def describe_making(
 
 
 def _own_settings(config: RunConfig) -> dict[str, Any]:
-    """What the configuration says, without what is usual and without what the catalogue says of its data set."""
+    """Return the configuration without what is usual and without what the catalogue says of its data set."""
     known = catalogue().get(config.dataset.name, {})
-    found = config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})
-    own = {key: value for key, value in found["dataset"].items() if value != known.get(key)}
-    return found | {"dataset": own}
+    settings = config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})
+    own = {key: value for key, value in settings["dataset"].items() if value != known.get(key)}
+    return settings | {"dataset": own, "model": config.model.unusual}
 
 
 def tell_time(moment: datetime) -> str:

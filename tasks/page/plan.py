@@ -1,9 +1,10 @@
-"""A plan in words and as a page: what a collection would bring, and whether it is worth it. One HTML file that loads nothing."""
+"""Write a plan in words and as a page that loads nothing, with the gain of a collection and its worth."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from ldptree.planning.backwards import Need
@@ -16,6 +17,7 @@ from tasks.page.render import render_template
 from tasks.page.units import MOST_MORE, figures
 from tasks.scoring.forecast import Backwards, CollectionPlan
 
+TEMPLATE = Path(__file__).parent / "templates" / "plan.html.j2"
 WAYS = {
     "alike": "like public ones",
     "planted": "the public model wrong as stated",
@@ -92,19 +94,21 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         grid=Table(
             "What each size would bring",
             ("People", "Epsilon", "Expected, 80 %", gain, "Finds", "Cells", "Bytes", "Worth it"),
-            tuple(_row(plan, one) for one in plan.forecasts),
+            tuple(_row(plan, forecast) for forecast in plan.forecasts),
+            is_named=False,
         ),
         ways=Table(
             "By what private people are",
             ("People", "Epsilon", *(WAYS[kind].capitalize() for kind in plan.public)),
             tuple(
                 (
-                    f"{one.holders:,}",
-                    f"{one.epsilon:g}",
-                    *(_figure(plan, found) for found in one.kinds.values()),
+                    f"{forecast.holders:,}",
+                    f"{forecast.epsilon:g}",
+                    *(_figure(plan, expected) for expected in forecast.kinds.values()),
                 )
-                for one in plan.forecasts
+                for forecast in plan.forecasts
             ),
+            is_named=False,
         ),
         needs=(*_needs(plan, plan.reach, "reach", wrong), *_needs(plan, plan.detect, "find an error of")),
         assumes=(
@@ -123,10 +127,10 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
 def render_plan(plan: CollectionPlan, *, name: str, version: str) -> str:
     """The page of a plan."""
     words = say_plan(plan)
-    ends = [end for one in plan.forecasts for end in (one.figure.low, one.figure.high)]
+    ends = [end for forecast in plan.forecasts for end in (forecast.figure.low, forecast.figure.high)]
     axis = Axis.of([*ends, plan.public_alone.mean])
     return render_template(
-        "plan.html.j2",
+        TEMPLATE.read_text(encoding="utf-8"),
         title=name,
         version=version,
         words=words,
@@ -152,8 +156,8 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
         "power": POWER,
         "collect": _first(plan).is_worth_it,
         "says": say_plan(plan).verdict,
-        "public": {kind: asdict(one) for kind, one in plan.public.items()},
-        "grid": [asdict(one) for one in plan.forecasts],
+        "public": {kind: asdict(expected) for kind, expected in plan.public.items()},
+        "grid": [asdict(forecast) for forecast in plan.forecasts],
         "reach": None if plan.reach is None else asdict(plan.reach),
         "detect": None if plan.detect is None else asdict(plan.detect),
     }
@@ -161,18 +165,20 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
 
 def _first(plan: CollectionPlan) -> Forecast:
     """The best size at the configuration's own epsilon, which is told of first; of all where it is not in the grid."""
-    return _best([one for one in plan.forecasts if one.epsilon == plan.epsilon] or plan.forecasts)
+    return _best(
+        [forecast for forecast in plan.forecasts if forecast.epsilon == plan.epsilon] or plan.forecasts
+    )
 
 
 def _best(forecasts: Sequence[Forecast]) -> Forecast:
-    """The cheapest that is worth it: of the fewest people, then at the smallest epsilon; or else what gains most."""
-    if worth := [one for one in forecasts if one.is_worth_it]:
-        return min(worth, key=lambda one: (one.holders, one.epsilon))
-    return max(forecasts, key=lambda one: (one.gain["planted"].mean, one.holders))
+    """Return the cheapest forecast that is worth it, by people and then epsilon, or the one that gains most."""
+    if worth := [forecast for forecast in forecasts if forecast.is_worth_it]:
+        return min(worth, key=lambda forecast: (forecast.holders, forecast.epsilon))
+    return max(forecasts, key=lambda forecast: (forecast.gain["planted"].mean, forecast.holders))
 
 
 def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str) -> str:
-    """What the configuration's own epsilon, the `first`, is worth; then what the `best` is, where that alone is worth it."""
+    """Say what the configuration's own epsilon, the `first`, is worth; then what the `best` is, where that alone is worth it."""
     is_own = first.epsilon == plan.epsilon
     if first.is_worth_it:
         return (
@@ -204,7 +210,7 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str) 
 
 
 def _say_one_answer(plan: CollectionPlan) -> str:
-    """What needs no model, and whether the public one is better by more than its interval."""
+    """Say what needs no model, and whether the public one is better by more than its interval."""
     reaches = (
         f"the mean, has a mean squared error of {_one(plan, plan.one_answer)} on"
         if plan.is_number
@@ -220,14 +226,14 @@ def _say_one_answer(plan: CollectionPlan) -> str:
 
 
 def _found(plan: CollectionPlan, first: Forecast) -> str:
-    """Which errors of the public model reports would find, where that is known."""
+    """Say which errors of the public model reports would find, where that is known."""
     assert first.smallest is not None
     least = _error(plan, first.smallest.error)
     return "no error" if least == "none" else f"errors from {least} on"
 
 
 def _say_beyond(plan: CollectionPlan, first: Forecast) -> str:
-    """What reports would gain on people whom the public model does not know, where it would count."""
+    """Say what reports would gain on people whom the public model does not know, where it would count."""
     beyond = first.gain.get("apart")
     if beyond is None or beyond.mean < first.least:
         return ""
@@ -269,39 +275,42 @@ def _say_interval(plan: CollectionPlan, wrong: str) -> str:
     )
 
 
-def _row(plan: CollectionPlan, one: Forecast) -> tuple[str, ...]:
+def _row(plan: CollectionPlan, forecast: Forecast) -> tuple[str, ...]:
     return (
-        f"{one.holders:,}",
-        f"{one.epsilon:g}",
-        _figure(plan, one.figure),
-        _gain(plan, one.gain["planted"].mean, one.least),
-        "not stated" if one.smallest is None else _error(plan, one.smallest.error),
-        "none" if one.cells is None else f"{one.cells:,}",
-        f"{one.report_bytes:,}",
-        "yes" if one.is_worth_it else "no",
+        f"{forecast.holders:,}",
+        f"{forecast.epsilon:g}",
+        _figure(plan, forecast.figure),
+        _gain(plan, forecast.gain["planted"].mean, forecast.least),
+        "not stated" if forecast.smallest is None else _error(plan, forecast.smallest.error),
+        "none" if forecast.cells is None else f"{forecast.cells:,}",
+        f"{forecast.report_bytes:,}",
+        "yes" if forecast.is_worth_it else "no",
     )
 
 
-def _needs(plan: CollectionPlan, found: Backwards | None, to: str, wrong: str = "") -> tuple[str, ...]:
-    """`wrong`: how the public model is, of the people who are to reach it."""
-    if found is None:
+def _needs(plan: CollectionPlan, backwards: Backwards | None, to: str, wrong: str = "") -> tuple[str, ...]:
+    """Say what a wanted result needs. `wrong` is how far off the public model is for the people in question."""
+    if backwards is None:
         return ()
     where = f" where the public model is {wrong}" if wrong else ""
-    wanted = _one(plan, found.wanted) if to == "reach" else _size(plan, found.wanted)
-    if found.is_reached:
+    wanted = _one(plan, backwards.wanted) if to == "reach" else _size(plan, backwards.wanted)
+    if backwards.is_reached:
         return (f"To {to} {wanted}{where}: already reached, the public model alone is expected to do it.",)
     return (
-        *(f"To {to} {wanted}{where}, at epsilon {one.given:g}: {_people(one)}." for one in found.holders),
         *(
-            f"To {to} {wanted}{where}, with {one.given:,.0f} people: {_epsilon(one)}."
-            for one in found.epsilon
+            f"To {to} {wanted}{where}, at epsilon {need.given:g}: {_people(need)}."
+            for need in backwards.holders
+        ),
+        *(
+            f"To {to} {wanted}{where}, with {need.given:,.0f} people: {_epsilon(need)}."
+            for need in backwards.epsilon
         ),
     )
 
 
 def _say_interpolation(plan: CollectionPlan) -> tuple[str, ...]:
-    """What an answer that was solved backwards is, where there is one."""
-    if not any(found and not found.is_reached for found in (plan.reach, plan.detect)):
+    """Say what an answer that was solved backwards is, where there is one."""
+    if not any(backwards and not backwards.is_reached for backwards in (plan.reach, plan.detect)):
         return ()
     return (
         "What it takes lies between sizes that were tried, where the number of cells may change: less may do. "
@@ -317,8 +326,8 @@ def _epsilon(need: Need) -> str:
     return f"an epsilon above {need.most:g}" if need.needed is None else f"about epsilon {need.needed:g}"
 
 
-def _figure(plan: CollectionPlan, found: Expected) -> str:
-    mean, low, high = (_one(plan, value) for value in (found.mean, found.low, found.high))
+def _figure(plan: CollectionPlan, expected: Expected) -> str:
+    mean, low, high = (_one(plan, value) for value in (expected.mean, expected.low, expected.high))
     return f"{mean.removesuffix(' %')} ({low.removesuffix(' %')} to {high})"
 
 
@@ -332,7 +341,7 @@ def _gain(plan: CollectionPlan, gain: float, least: float = 0.0) -> str:
 
 
 def _gains(plan: CollectionPlan, gain: float, least: float = 0.0) -> str:
-    """What reports do, after "would": "gain 0.4 points", or "lose" as much."""
+    """Say what reports do after "would", such as "gain 0.4 points" or "lose 0.4 points"."""
     size = _gain(plan, abs(gain), least)
     is_loss = gain < 0 and size != _gain(plan, 0.0)
     if plan.is_number:
@@ -340,9 +349,9 @@ def _gains(plan: CollectionPlan, gain: float, least: float = 0.0) -> str:
     return f"{'lose' if is_loss else 'gain'} {size}"
 
 
-def _planted(plan: CollectionPlan, one: Forecast) -> str:
+def _planted(plan: CollectionPlan, forecast: Forecast) -> str:
     """The same where the public model is wrong as stated."""
-    return _gains(plan, one.gain["planted"].mean, one.least)
+    return _gains(plan, forecast.gain["planted"].mean, forecast.least)
 
 
 def _size(plan: CollectionPlan, size: float, more: int = 0) -> str:
@@ -353,8 +362,8 @@ def _size(plan: CollectionPlan, size: float, more: int = 0) -> str:
 
 def _unlike(plan: CollectionPlan, size: float, other: float) -> str:
     """A size with as many figures as tell it from another, at most three more than usual."""
-    found = (_size(plan, size, more) for more in range(MOST_MORE + 1))
-    return next((one for one in found if one != _size(plan, other)), _size(plan, size))
+    texts = (_size(plan, size, more) for more in range(MOST_MORE + 1))
+    return next((text for text in texts if text != _size(plan, other)), _size(plan, size))
 
 
 def _error(plan: CollectionPlan, error: float) -> str:

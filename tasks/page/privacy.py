@@ -1,4 +1,4 @@
-"""What left a holder's hands and what it reveals: fixed sentences, filled in with what the mechanism and the ledger say."""
+"""Say what left a holder's hands and what it reveals, in fixed sentences with the run's figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Answer:
 
 def facts(run: Run) -> list[Answer]:
     """The five facts that stand open."""
-    found = [
+    shown = [
         Answer("Who", (_who(run),)),
         Answer("What", _left(run)),
         Answer(
@@ -37,7 +37,7 @@ def facts(run: Run) -> list[Answer]:
         ),
         Answer("Noise", (_noise(run),)),
     ]
-    return [*found, Answer("Cheats", cheats[:1])] if (cheats := _liars(run)) else found
+    return [*shown, Answer("Cheats", cheats[:1])] if (cheats := _liars(run)) else shown
 
 
 def answers(run: Run) -> list[Answer]:
@@ -56,16 +56,16 @@ def answers(run: Run) -> list[Answer]:
 
 def more(run: Run, shown: Sequence[Sentence]) -> list[Answer]:
     """The same without what is shown already."""
-    texts = {one.text for one in shown}
+    texts = {sentence.text for sentence in shown}
     left = [
-        Answer(one.question, tuple(each for each in one.sentences if each.text not in texts))
-        for one in answers(run)
+        Answer(answer.question, tuple(each for each in answer.sentences if each.text not in texts))
+        for answer in answers(run)
     ]
-    return [one for one in left if one.sentences]
+    return [answer for answer in left if answer.sentences]
 
 
 def say_protection(run: Run) -> str:
-    """Whom a run that reached its end protects; of one that protects nobody in the words of its warning."""
+    """Say whom a run that reached its end protects; of one that protects nobody in the words of its warning."""
     if run.privacy.seeded:
         return NOBODY
     if run.privacy.form == "totals":
@@ -74,7 +74,7 @@ def say_protection(run: Run) -> str:
 
 
 def say_question(asked: AskedQuestion, target: str) -> str:
-    """What a question asks."""
+    """Say what a question asks."""
     question = asked.question
     return ABOUT[question.about].format(
         target=target.replace("_", " "),
@@ -87,12 +87,12 @@ def say_question(asked: AskedQuestion, target: str) -> str:
 
 
 def say_mechanism(question: QuestionDescription) -> str:
-    """How its answer leaves."""
+    """Say how its answer leaves."""
     return MECHANISMS.get(question.mechanism, f"by {question.mechanism.replace('_', ' ')}")
 
 
 def name_mechanism(question: QuestionDescription) -> str:
-    """What it is called."""
+    """Name a mechanism."""
     return question.mechanism.replace("_", " ")
 
 
@@ -109,7 +109,7 @@ def _who(run: Run) -> Sentence:
 
 
 def _left(run: Run) -> tuple[Sentence, ...]:
-    """All that leaves a holder: what the questions ask, what is drawn with an answer, and what is shown beside it."""
+    """List all that leaves a holder, which is answers, what is drawn with them, and what is shown beside them."""
     privacy = run.privacy
     if privacy.features:
         rounds = say(
@@ -132,11 +132,11 @@ def _left(run: Run) -> tuple[Sentence, ...]:
     sentences += [
         say(
             "asked first",
-            n=units.count(one.n_asked),
-            columns=units.count(one.question.figures["columns"]),
-            values=units.count(one.question.figures["values"]),
+            n=units.count(asked.n_asked),
+            columns=units.count(asked.question.figures["columns"]),
+            values=units.count(asked.question.figures["values"]),
         )
-        for one in first
+        for asked in first
     ]
     drawn = ["column"] if first else []
     if last.about == "cell and error" and len(run.model.outputs) > 1:
@@ -145,12 +145,12 @@ def _left(run: Run) -> tuple[Sentence, ...]:
 
 
 def _asked_first(run: Run) -> list[AskedQuestion]:
-    """What some were asked instead of the last question."""
-    return [one for one in run.privacy.asked if one.question.about == "error along columns"]
+    """Say what some were asked instead of the last question."""
+    return [asked for asked in run.privacy.asked if asked.question.about == "error along columns"]
 
 
 def _asked(run: Run) -> tuple[Sentence, ...]:
-    """What was sent: of the last question where there is one, of the conversation else."""
+    """Say what was sent to the last question, or in the conversation if there is none."""
     last, sentences = run.privacy.asked[-1].question, [*_left(run)]
     if run.privacy.features:
         if run.privacy.n_never_asked:
@@ -171,16 +171,16 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
     sentences.append(say("mechanism", how=say_mechanism(last), name=name_mechanism(last)))
     for sentence in _coins(run, last):
         sentences.append(sentence)
-        for one in _asked_first(run):
-            sentences += _coins_first(one.question, sentence.key)
+        for asked in _asked_first(run):
+            sentences += _coins_first(asked.question, sentence.key)
     if run.privacy.form == "reports":
-        n = units.plural(sum(one.n_asked for one in run.privacy.asked), "report was", "reports were")
+        n = units.plural(sum(asked.n_asked for asked in run.privacy.asked), "report was", "reports were")
         sentences.append(say("reports written", reports=n))
     return tuple(sentences)
 
 
 def _coins_first(question: QuestionDescription, key: str) -> list[Sentence]:
-    """What a sentence about the last question's coins is for those who were asked this one."""
+    """Return a sentence about the last question's coins for those who were asked this one."""
     names = {"chances": ("p", "q"), "label chance": ("label_p",)}.get(key, ())
     if not names or any(name not in question.figures for name in names):
         return []
@@ -217,7 +217,7 @@ def _promise(run: Run) -> tuple[Sentence, ...]:
         say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
         say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
     ]
-    names = [one.question.mechanism for one in run.privacy.asked]
+    names = [asked.question.mechanism for asked in run.privacy.asked]
     if any("laplace" in name and "discrete" not in name for name in names):
         sentences.append(say("real numbers"))
     if run.privacy.form == "totals":
@@ -256,11 +256,13 @@ def _noise(run: Run) -> Sentence:
 
 
 def _liars(run: Run) -> tuple[Sentence, ...]:
-    """What dishonest holders can do; of rounds in any one question."""
+    """Say what dishonest holders can do; of rounds in any one question."""
     force, n_reports = run.privacy.influence, run.privacy.asked[-1].n_asked
     if force is None:
         forces = [
-            one.question.figures["force"] for one in run.privacy.asked if "force" in one.question.figures
+            asked.question.figures["force"]
+            for asked in run.privacy.asked
+            if "force" in asked.question.figures
         ]
         if not forces:
             return ()

@@ -1,14 +1,14 @@
-"""The page itself: a run poured into the template, and its short version in markdown; everything from data is escaped."""
+"""Fill a run into the template, and write its short version in markdown. Everything from data is escaped."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from ldptree.plain_text import escape_markdown, make_visible
 from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, GLOSSARY, TREES, Sentence, say
 from tasks.page.charts import Axis, Strip
@@ -28,7 +28,7 @@ SECTIONS: dict[str, Callable[[Run], Table | None]] = {
 
 
 def render(run: Run) -> str:
-    """The run's page: one HTML file that loads nothing."""
+    """Return the run's page as one HTML file that loads nothing."""
     common: dict[str, Any] = dict(
         run=run,
         verdict=summary.verdict(run),
@@ -56,16 +56,18 @@ def fill(template: str, **values: Any) -> str:
     """A page of these templates, with their one style sheet."""
     environment = _environment()
     style = Markup(_style(environment))  # noqa: S704 - our own file, no data in it
-    return environment.get_template(template).render(
-        style=style, say=say, glossary=GLOSSARY, chips=CHIPS, **values
+    return make_visible(
+        environment.get_template(template).render(
+            style=style, say=say, glossary=GLOSSARY, chips=CHIPS, **values
+        )
     )
 
 
-def render_template(name: str, **values: Any) -> str:
-    """Another page that looks like a run's: the named template, with the same style."""
+def render_template(template: str, **values: Any) -> str:
+    """Return another page that looks like a run's, from a template's text and the same style."""
     environment = _environment()
     style = Markup(_style(environment))  # noqa: S704 - our own file, no data in it
-    return environment.get_template(name).render(style=style, glossary=GLOSSARY, **values)
+    return make_visible(environment.from_string(template).render(style=style, glossary=GLOSSARY, **values))
 
 
 def _making(run: Run) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def _making(run: Run) -> dict[str, Any]:
 
 
 def _data(run: Run) -> list[Sentence]:
-    """What the data are and which of them are public."""
+    """Return the words about the data and which of them are public."""
     made_up = f": simulated, no one's real {run.nouns}" if run.simulated else ""
     sentences = [say("data", title=run.title, simulated=made_up)]
     if run.public_rule:
@@ -98,20 +100,24 @@ def _data(run: Run) -> list[Sentence]:
 
 
 def _widest(run: Run, tree: findings.Tree) -> int:
-    """Letters of the longest estimate in the tree, but no fewer than of a small one: all rows have columns of one width. Ends
-    in brackets stand below it in small letters, of which six are as wide as five.
+    """Return the letters of the longest estimate in the tree, with a minimum, as all rows have columns of one width. A
+    range in brackets stands below it in small letters, of which six are as wide as five.
     """
     shown = [tree.unit.estimate(findings.shown_estimate(run, end.node)).partition(" (") for end in tree.ends]
     return max(11, *(max(len(value), 5 * len(ends) // 6 + 1) for value, _, ends in shown))
 
 
 def _learned(run: Run) -> dict[str, Any]:
-    """What the templates of a run that reached its end need."""
+    """Return the values that the templates of a finished run need."""
     tree = findings.draw(run)
     unit = units.score_unit(run)
     facts, example = privacy.facts(run), _example(run)
     rounds_say = privacy.answers(run)[0].sentences if run.privacy.features else ()
-    shown = [*(one for fact in facts for one in fact.sentences), *example.get("report_says", ()), *rounds_say]
+    shown = [
+        *(sentence for fact in facts for sentence in fact.sentences),
+        *example.get("report_says", ()),
+        *rounds_say,
+    ]
     return {
         "tree": tree,
         "ribbons": charts.ribbons(tree.root) if tree else [],
@@ -156,10 +162,10 @@ def _learned(run: Run) -> dict[str, Any]:
 
 
 def _classes(run: Run, tree: findings.Tree) -> Sentence:
-    """Which classes the small bars of an end are of."""
+    """Return the classes that the small bars of an end are of."""
     outputs = run.model.outputs
     key = "classes" if len(tree.classes) == len(outputs) else "classes some"
-    return say(key, classes=", ".join(f"“{outputs[one]}”" for one in tree.classes), n=len(outputs))
+    return say(key, classes=", ".join(f"“{outputs[code]}”" for code in tree.classes), n=len(outputs))
 
 
 def _tree_caption(run: Run) -> Sentence:
@@ -174,15 +180,15 @@ def _tree_caption(run: Run) -> Sentence:
 
 
 def _shares(run: Run) -> list[tuple[str, str, bool]]:
-    """A strip of the cells: where each begins, how wide it is, whether it is clear; clear ones first, in percent."""
-    found, at = [], 0.0
+    """Return a strip of the cells, as start, width in percent and whether each is clear, clear ones first."""
+    stretches, at = [], 0.0
     cells = [(cell, cell.estimates[cell.clearest].is_clear) for cell in run.model.cells]
     total = sum(max(cell.share, 0.0) for cell, _ in cells) or 1.0
-    for cell, clear in sorted(cells, key=lambda one: (not one[1], -one[0].share))[:60]:
+    for cell, clear in sorted(cells, key=lambda pair: (not pair[1], -pair[0].share))[:60]:
         width = 100 * max(cell.share, 0.0) / total
-        found.append((f"{at:.2f}", f"{max(width - 0.4, 0.1):.2f}", clear))
+        stretches.append((f"{at:.2f}", f"{max(width - 0.4, 0.1):.2f}", clear))
         at += width
-    return found
+    return stretches
 
 
 def _example(run: Run) -> dict[str, Any]:
@@ -210,13 +216,13 @@ def _example(run: Run) -> dict[str, Any]:
 
 
 def _ends(run: Run, number: SentNumber) -> list[float]:
-    """What the axis of a number holds: it, what it would be without noise, and the range that it is moved into."""
+    """Return the values on a number's axis, which are its true and sent values and the range that it is moved into."""
     figures = run.privacy.asked[-1].question.figures
     return [number.true, number.sent, *(figures[end] for end in ("low", "high") if end in figures)]
 
 
 def _true_answer(run: Run, example: Example) -> Sentence:
-    """What the made-up row would answer."""
+    """Return the answer of the made-up row."""
     asked, unit = run.privacy.asked[-1], units.label_unit(run)
     true = None if example.number is None else unit.value(example.number.true)
     if run.privacy.features:
@@ -250,9 +256,11 @@ def _scores(run: Run) -> dict[str, Any]:
     return {
         "axis": axis,
         "mini": small,
-        "mini_labels": small.label_marks([(one.figure, text, role) for one, text, role in named if one]),
+        "mini_labels": small.label_marks(
+            [(score.figure, text, role) for score, text, role in named if score]
+        ),
         "score_lines": charts.label_lines(
-            axis, [(one.figure, text, role) for one, text, role in lines if one]
+            axis, [(score.figure, text, role) for score, text, role in lines if score]
         ),
         "interval": lambda score: findings.say_interval(run, score),
         "scores_table": findings.tabulate_scores(run),
@@ -267,7 +275,7 @@ def _scores(run: Run) -> dict[str, Any]:
 
 
 def _note_scores(run: Run) -> Sentence | None:
-    """How far redraws of the noise spread; or why there are none."""
+    """Say how far redraws of the noise spread; or why there are none."""
     assert run.scores is not None
     spread, unit = run.scores.ours.spread, units.score_unit(run)
     if spread is None:
@@ -277,7 +285,7 @@ def _note_scores(run: Run) -> Sentence | None:
 
 
 def _without(run: Run) -> str:
-    """What a line says that stands where the reference is."""
+    """Return the words of a line that stands where the reference is."""
     return "public model" if run.model.figure == "correction" else "without reports"
 
 
@@ -288,18 +296,18 @@ def _strip(run: Run) -> dict[str, Any]:
         return {"strip": None}
     common = {"strip_table": table, "strip_says": findings.say_strip(run)}
     if run.finds:
-        found = [(one.epsilon, (one.error,)) for one in run.finds if findings.is_possible(run, one)]
-        strip = Strip.of(found, run.privacy.epsilon, [0.0]) if found else None
+        finds = [(find.epsilon, (find.error,)) for find in run.finds if findings.is_possible(run, find)]
+        strip = Strip.of(finds, run.privacy.epsilon, [0.0]) if finds else None
         return {"strip": strip, "strip_lines": [], "strip_of": "Smallest error found", **common}
     assert run.scores is not None
     reference, limit = summary.find_reference(run), run.scores.find("non_private")
-    draws = [(one.epsilon, one.draws) for one in run.scores.epsilons]
-    lines = [one.figure for one in (reference, limit) if one]
+    draws = [(at_epsilon.epsilon, at_epsilon.draws) for at_epsilon in run.scores.epsilons]
+    lines = [score.figure for score in (reference, limit) if score]
     strip = Strip.of(draws, run.privacy.epsilon, lines)
     named = [
-        (charts.height(strip.axis, one.figure), text, role)
-        for one, text, role in ((reference, _without(run), "pub"), (limit, "no privacy", "ref"))
-        if one
+        (charts.height(strip.axis, score.figure), text, role)
+        for score, text, role in ((reference, _without(run), "pub"), (limit, "no privacy", "ref"))
+        if score
     ]
     figure = "Share right" if run.label == "class" else "Mean squared error"
     return {"strip": strip, "strip_lines": named, "strip_of": figure, **common}
@@ -308,15 +316,17 @@ def _strip(run: Run) -> dict[str, Any]:
 def summarize(run: Run) -> str:
     """The finding, the scores, the privacy and the steps as markdown."""
     parts = [
-        f"## {_plain(summary.headline(run).text)}",
-        *([] if run.failure else [privacy.say_protection(run)]),
-        _plain(" ".join(one.text for one in summary.lead(run))),
+        f"## {escape_markdown(summary.headline(run).text)}",
+        *([] if run.failure else [escape_markdown(privacy.say_protection(run))]),
+        escape_markdown(" ".join(sentence.text for sentence in summary.lead(run))),
     ]
     if run.failure is not None:
         if rest := summary.split_reason(run.failure.message)[1]:
-            parts.append(f"> {_plain(rest)}")
+            parts.append(f"> {escape_markdown(rest)}")
         broken = [check for check in run.checks if not check.ok][:MOST_LISTED]
-        parts.append("\n".join(f"- {check.state}: {_plain(check.name)} ({check.zone})" for check in broken))
+        parts.append(
+            "\n".join(f"- {check.state}: {escape_markdown(check.name)} ({check.zone})" for check in broken)
+        )
     else:
         if run.scores is not None:
             table = findings.tabulate_scores(run)
@@ -325,7 +335,7 @@ def summarize(run: Run) -> str:
         parts.append("### What left a holder's hands")
         parts.append(
             "\n".join(
-                f"- **{_plain(answer.question)}.** {_plain(' '.join(one.text for one in answer.sentences))}"
+                f"- **{escape_markdown(answer.question)}.** {escape_markdown(' '.join(each.text for each in answer.sentences))}"
                 for answer in privacy.answers(run)
             )
         )
@@ -356,12 +366,10 @@ def _style(environment: Environment) -> str:
     return environment.loader.get_source(environment, "style.css")[0]
 
 
-def _plain(text: str) -> str:
-    """Text that markdown and HTML take literally."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]#|~!])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", escaped).strip())
-
-
 def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *(tuple(_plain(value) for value in row) for row in rows)]
+    lines = [
+        head,
+        tuple("---" for _ in head),
+        *(tuple(escape_markdown(value) for value in row) for row in rows),
+    ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,4 +1,4 @@
-"""The finding: verdict, heading, the paragraph under it, the cards and the warnings; the same rules for every family.
+"""Say the finding in verdict, heading, paragraph, cards and warnings, by the same rules for every family.
 
 A sentence that compares two models rests on the paired interval of their difference. A direction is said of what lies at least
 two standard deviations from 0.
@@ -19,13 +19,13 @@ from tasks.page.data import Failure, Run, Score
 from tasks.page.units import Unit, label_unit, score_unit
 
 SMALL_SHARE, SMALL_PART = 0.002, 0.01
-"""A gain or loss that is surely below this is none: of accuracy, and of the reference's mean squared error."""
+"""Gains or losses surely below count as none, of accuracy and as a part of the reference's mean squared error."""
 WITHOUT_REPORTS = ("constant", "majority", "public_tree", "public_forest")
-"""What ours is held against in the heading where it is no public model corrected: the best of these that was scored."""
+"""Models that ours is compared with if it corrects no public model. The best one that was scored is used."""
 RIVALS = ("public_only", "public_tree", "public_forest")
 CONSTANTS = ("constant", "majority")
 FEWEST_SCORED = 100
-"""Held-back rows below which nothing is advised: where two models agree on n of them, they may differ on 3/n of all."""
+"""With fewer held-back rows nothing is advised. Two models that agree on n of them may differ on 3/n of all."""
 MOST_WARNINGS = 3
 SAME = 1e-9
 LONGEST_REASON = 220
@@ -34,14 +34,14 @@ LONGEST_REASON = 220
 
 @dataclass(frozen=True)
 class Caution:
-    """Something to know before relying on the result: a claim, and a sentence."""
+    """Something to know before relying on the result, as a claim and a sentence."""
 
     claim: str
     sentence: Sentence
 
 
 def find_reference(run: Run) -> Score | None:
-    """The model that ours is held against: itself without reports, or else the best that public rows alone give."""
+    """Find the model to compare ours with, which is ours without reports, or else the best of public rows alone."""
     if run.scores is None:
         return None
     return run.scores.find("public_only") or find_best(run, WITHOUT_REPORTS)
@@ -50,9 +50,9 @@ def find_reference(run: Run) -> Score | None:
 def find_best(run: Run, keys: Sequence[str]) -> Score | None:
     """The best of these models, of those that were scored."""
     assert run.scores is not None
-    found = [score for key in keys if (score := run.scores.find(key))]
+    scores = [score for key in keys if (score := run.scores.find(key))]
     sign = -1 if run.label == "class" else 1
-    return min(found, key=lambda score: sign * score.figure, default=None)
+    return min(scores, key=lambda score: sign * score.figure, default=None)
 
 
 def verdict(run: Run) -> str:
@@ -72,7 +72,7 @@ def verdict(run: Run) -> str:
 
 
 def is_blind(run: Run) -> bool:
-    """Whether the reports would have missed a difference of a size that a plan reckons with."""
+    """Return whether the reports would have missed a difference of a size that a plan reckons with."""
     return run.hidden is not None and not run.hidden.is_small
 
 
@@ -93,7 +93,7 @@ def find_constant(run: Run) -> float | None:
 
 
 def beats_constant(run: Run) -> bool:
-    """Whether ours is surely better than the same answer for everybody; also where none was scored."""
+    """Return whether ours is surely better than the same answer for everybody; also where none was scored."""
     assert run.scores is not None
     scored, best = find_best(run, CONSTANTS), find_constant(run)
     if scored is None or best is None:
@@ -103,8 +103,8 @@ def beats_constant(run: Run) -> bool:
 
 
 def is_guessing(run: Run) -> bool:
-    """Whether no model of the page is surely better than the same answer for everybody: not ours, and none that is surely better
-    than ours. Reports that taught what is common among private people are no guess.
+    """Return whether no model of the page is surely better than the same answer for everybody, neither ours nor one
+    that is surely better than ours. Reports that taught what is common among private people are no guess.
     """
     best = None if run.scores is None else find_constant(run)
     scored, reference = None if run.scores is None else find_best(run, CONSTANTS), find_reference(run)
@@ -113,12 +113,12 @@ def is_guessing(run: Run) -> bool:
     if compare(run, scored) == compare(run, reference) == "better":
         return False
     sign = 1 if run.label == "class" else -1
-    others = [one for one in run.scores.models if one.key not in ("ours", *CONSTANTS)]
-    return not any(compare(run, one) == "worse" and sign * (one.figure - best) > 0 for one in others)
+    others = [score for score in run.scores.models if score.key not in ("ours", *CONSTANTS)]
+    return not any(compare(run, score) == "worse" and sign * (score.figure - best) > 0 for score in others)
 
 
 def compare(run: Run, other: Score) -> str:
-    """Whether ours is "better", "worse", "no better" or "unsure" beside another model."""
+    """Return whether ours is "better", "worse", "no better" or "unsure" beside another model."""
     assert run.scores is not None
     lead = other.lead
     low, high = (lead.low, lead.high) if lead else _difference(run.scores.ours, other)
@@ -134,13 +134,13 @@ def compare(run: Run, other: Score) -> str:
 
 def _difference(ours: Score, other: Score) -> tuple[float, float]:
     """Ends of the lead by both intervals alone, which is more cautious."""
-    one, two = ours.interval, other.interval
+    own, theirs = ours.interval, other.interval
     return (
-        (two.low - one.high, two.high - one.low)
+        (theirs.low - own.high, theirs.high - own.low)
         if "mse" in ours.metrics
         else (
-            one.low - two.high,
-            one.high - two.low,
+            own.low - theirs.high,
+            own.high - theirs.low,
         )
     )
 
@@ -150,14 +150,14 @@ def headline(run: Run) -> Sentence:
     if run.failure is not None:
         reason, _ = split_reason(run.failure.message)
         return say("reason", reason=reason) if reason else _stopped(run.failure)
-    people, found = say_rows(run, run.n_private), run.model.is_found
+    people, is_found = say_rows(run, run.n_private), run.model.is_found
     reference = find_reference(run)
     if run.scores is None or reference is None:
         if run.scores is not None:
             ours = say_score(run, score_unit(run).value(run.scores.ours.figure))
             return say("alone", people=people, target=run.target, ours=ours)
-        key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[found]
-        key = "unscored blind" if found is False and is_blind(run) else key
+        key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[is_found]
+        key = "unscored blind" if is_found is False and is_blind(run) else key
         return say(key, people=people, nouns=run.nouns, target=run.target)
     key, figure = verdict(run), reference.figure
     if key == "guessing":
@@ -181,9 +181,11 @@ def headline(run: Run) -> Sentence:
 
 
 def split_reason(message: str) -> tuple[str, str]:
-    """Why a run stopped: the first sentence, and the rest; "" and all of it where that is too long for a heading."""
-    found = re.match(r"(.+?[.!?])\s+(?=[A-Z“\"])", message, flags=re.DOTALL)
-    reason = found[1] if found else message
+    """Split the reason for a stop into its first sentence and the rest. A sentence too long for a heading stays in the
+    rest, after "".
+    """
+    match = re.match(r"(.+?[.!?])\s+(?=[A-Z“\"])", message, flags=re.DOTALL)
+    reason = match[1] if match else message
     return (reason, message[len(reason) :].strip()) if len(reason) <= LONGEST_REASON else ("", message)
 
 
@@ -215,7 +217,9 @@ def advise(run: Run) -> list[Sentence]:
 
 
 def _say_few(run: Run, *, is_good: bool) -> str:
-    """What there is too little of to advise against reports; "" where there is enough. `is_good`: as good as ours, not better."""
+    """Say which rows are too few to advise against reports, or "" if there are enough. `is_good` is set if the
+    reference is as good as ours, not better.
+    """
     assert run.scores is not None
     if run.n_public < FEWEST_FOR_A_MODEL:
         return f"{units.plural(run.n_public, f'public {run.noun} is', f'public {run.nouns} are')} too few"
@@ -236,14 +240,14 @@ def _better_rival(run: Run) -> Score | None:
 
 
 def say_finding(run: Run) -> str:
-    """The heading, and whether public rows alone would have done: what a terminal says last."""
-    return " ".join(one.text for one in (headline(run), *advise(run)))
+    """Return the heading and whether public rows alone would have done, as the last words in a terminal."""
+    return " ".join(sentence.text for sentence in (headline(run), *advise(run)))
 
 
 def say_details(run: Run) -> str:
     """The paragraph under the heading, without what `say_finding` has of it."""
     advice = advise(run)
-    return " ".join(one.text for one in lead(run) if one not in advice)
+    return " ".join(sentence.text for sentence in lead(run) if sentence not in advice)
 
 
 def say_score(run: Run, figure: str) -> str:
@@ -252,21 +256,21 @@ def say_score(run: Run, figure: str) -> str:
 
 
 def name_score(run: Run, score: Score, *, in_sentence: bool = False) -> str:
-    """What the page calls a model."""
+    """Name a model as the page calls it."""
     corrects = run.description is not None and run.model.figure == "correction"
     name = name_model(score.key, corrects=corrects)
     return name[0].lower() + name[1:] if in_sentence else name
 
 
 def say_rows(run: Run, number: int | None = None) -> str:
-    """The data's rows by name, "simulated" said where they are: "14,909 simulated trips"."""
+    """Return the number and name of the data's rows, such as "14,909 simulated trips"."""
     noun = run.noun if number == 1 else run.nouns
     named = f"simulated {noun}" if run.simulated else noun
     return named if number is None else f"{units.count(number)} {named}"
 
 
 def lead(run: Run) -> list[Sentence]:
-    """The paragraph under the heading: what differs, where, and what is against it."""
+    """Return the paragraph under the heading, with the difference, its place, and what speaks against it."""
     if run.failure is not None:
         where = [_stopped(run.failure)] if headline(run).key == "reason" else []
         if run.failure.has_asked:
@@ -284,7 +288,7 @@ def lead(run: Run) -> list[Sentence]:
 
 
 def _differences(run: Run) -> list[Sentence]:
-    """How far private people differ on average, or that the reports do not say so."""
+    """Say how far private people differ on average, or that the reports do not say so."""
     model = run.model
     if model.figure == "correction":
         sentences = []
@@ -308,8 +312,13 @@ def _differences(run: Run) -> list[Sentence]:
     unit = _difference_unit(run)
     if model.is_found:
         sentences = [
-            say("average difference", nouns=run.nouns, output=output, size=unit.estimate(one, with_unit=True))
-            for one, output in zip(model.differences, model.outputs, strict=True)
+            say(
+                "average difference",
+                nouns=run.nouns,
+                output=output,
+                size=unit.estimate(difference, with_unit=True),
+            )
+            for difference, output in zip(model.differences, model.outputs, strict=True)
         ][:3]
         if has_groups(run):
             cells = units.plural(len(model.cells), "kind", "kinds")
@@ -319,7 +328,7 @@ def _differences(run: Run) -> list[Sentence]:
 
 
 def _is_better(run: Run) -> bool:
-    """Whether the rows held back say that ours is better than what it is held against."""
+    """Return whether the rows held back say that ours is better than what it is held against."""
     reference = find_reference(run)
     return reference is not None and compare(run, reference) == "better"
 
@@ -330,7 +339,7 @@ def _no_difference(run: Run) -> list[Sentence]:
 
 
 def _hidden(run: Run) -> list[Sentence]:
-    """How large a difference the reports could not have told from noise."""
+    """Say how large a difference the reports could not have told from noise."""
     if run.hidden is None:
         return []
     unit, output = _difference_unit(run), run.model.outputs[run.hidden.output]
@@ -371,7 +380,7 @@ def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
 
 
 def say_direction(is_class: bool, *, is_low: bool) -> str:
-    """How the public model errs, where its answer lies below the truth, or above it."""
+    """Say how the public model errs, where its answer lies below the truth, or above it."""
     if is_class:
         return "too rarely" if is_low else "too often"
     return "too low" if is_low else "too high"
@@ -397,10 +406,10 @@ def _kinds(run: Run) -> list[Sentence]:
 
 
 def is_shared(cells: tuple[Cell, ...]) -> bool:
-    """Whether all cells have one and the same estimate."""
-    columns = zip(*([one.value for one in cell.estimates] for cell in cells), strict=True)
-    found = [(max(column) - min(column), max(map(abs, column))) for column in columns]
-    return all(spread <= SAME * largest for spread, largest in found)
+    """Return whether all cells have one and the same estimate."""
+    columns = zip(*([estimate.value for estimate in cell.estimates] for cell in cells), strict=True)
+    spreads = [(max(column) - min(column), max(map(abs, column))) for column in columns]
+    return all(spread <= SAME * largest for spread, largest in spreads)
 
 
 def find_clear(run: Run) -> list[Cell]:
@@ -424,7 +433,7 @@ def _rivals(run: Run) -> list[Sentence]:
 
 
 def gain(run: Run) -> list[Sentence]:
-    """How much better than the reference, and what the noise costs."""
+    """Say how much better it is than the reference, and what the noise costs."""
     reference = find_reference(run)
     if run.scores is None or reference is None:
         return []
@@ -456,7 +465,7 @@ def gain(run: Run) -> list[Sentence]:
 
 
 def people(run: Run) -> Sentence:
-    """Who reported, by kinds."""
+    """Say who reported, by kinds."""
     if run.model.figure == "correction" and len(run.model.cells) > 1:
         share = min(sum(cell.share for cell in find_clear(run)), 1.0)
         return say("people", share=units.portion(share))
@@ -471,7 +480,7 @@ def people(run: Run) -> Sentence:
 
 
 def campaign(run: Run) -> list[Sentence]:
-    """How many of those who reported did so in earlier runs of a campaign."""
+    """Say how many of those who reported did so in earlier runs of a campaign."""
     if not run.campaign:
         return []
     earlier = run.n_private - sum(rows.kept for rows in run.rows if rows.zone == "private")
@@ -480,7 +489,7 @@ def campaign(run: Run) -> list[Sentence]:
 
 
 def has_groups(run: Run) -> bool:
-    """Whether public rows part what reports were asked about into several kinds each."""
+    """Return whether public rows part what reports were asked about into several kinds each."""
     return 0 < run.n_cells < len(run.model.cells)
 
 
@@ -504,7 +513,7 @@ def guess(run: Run) -> Sentence:
 def warnings(run: Run) -> list[Caution]:
     """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
     parts = [text.partition(". ") for text in run.warnings]
-    found = [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
+    cautions = [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
     keys: list[tuple[str, dict[str, object]]] = []
     if run.failure is None:
         if run.scores is None:
@@ -514,12 +523,12 @@ def warnings(run: Run) -> list[Caution]:
         if run.privacy.form == "totals":
             keys.append(("totals", {}))
         if any(
-            one.question.mechanism.endswith("laplace") and "discrete" not in one.question.mechanism
-            for one in run.privacy.asked
+            asked.question.mechanism.endswith("laplace") and "discrete" not in asked.question.mechanism
+            for asked in run.privacy.asked
         ):
             keys.append(("device", {}))
         if run.scores is not None:
             key = "not private" if run.is_simulation else "not private, a release"
             keys.append((key, {"nouns": run.nouns}))
     own = [Caution(CLAIMS[key], say(key, **figures)) for key, figures in keys]
-    return [*own[:1], *found, *own[1:]]
+    return [*own[:1], *cautions, *own[1:]]

@@ -1,4 +1,4 @@
-"""How the page writes a figure: counts, shares, points, labels with their errors, times, conditions. No sentence is here."""
+"""Write a page's figures, such as counts, shares, labels with errors, times and conditions, but no sentence."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ CURRENCIES = ("$", "€", "£", "¥")
 
 
 def count(n: float) -> str:
-    """A whole number with thousands marked: 14909 as "14,909"."""
+    """Write a whole number with thousands marked, such as 14909 as "14,909"."""
     return f"{round(n):,}".replace("-", MINUS)
 
 
-def plural(n: int, one: str, many: str) -> str:
-    """A count with its noun: "1 cell", "12 cells"."""
-    return f"{count(n)} {one if n == 1 else many}"
+def plural(n: int, single: str, many: str) -> str:
+    """Write a count with its noun, such as "1 cell" or "12 cells"."""
+    return f"{count(n)} {single if n == 1 else many}"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share in [0, 1] as a percentage: 0.634 as "63.4 %"."""
+    """Write a share in [0, 1] as a percentage, such as 0.634 as "63.4 %"."""
     text = f"{100 * share:.{digits}f}"
     return f"{text.lstrip('-') if float(text) == 0 else text}{NARROW}%".replace("-", MINUS)
 
 
 def portion(value: float) -> str:
-    """A share for people: whole percents, "under 1 %" where it would round to nothing."""
+    """Write a share for people in whole percents, or "under 1 %" if it would round to nothing."""
     if 0 < value < 0.01:
         return f"under 1{NARROW}%"
     return percent(max(value, 0.0), 0)
 
 
 def of_hundred(chance: float) -> str:
-    """How many times in 100, never none and never all: 0.17 as "17"."""
+    """Write how many times in 100, never none and never all, such as 0.17 as "17"."""
     if chance < 0.01:
         return "fewer than 1"
     return "more than 99" if chance > 0.99 else f"{100 * chance:.0f}"
@@ -77,18 +77,18 @@ def chance(probability: float) -> str:
 
 
 def epsilon(value: float) -> str:
-    """A budget as short as it can be written, never torn apart: 4.0 as "ε = 4"."""
+    """Write a budget as short as possible and without a line break, such as 4.0 as "ε = 4"."""
     return f"ε{FIXED}={FIXED}{value:.6g}"
 
 
 def exact_epsilon(value: float) -> str:
-    """A recomputed budget to nine decimals, in groups of three, rounded up: never less than `value`."""
+    """Write a recomputed budget with nine decimals in groups of three, rounded up and so never less than `value`."""
     whole, part = f"{Decimal(value).quantize(Decimal('1e-9'), rounding=ROUND_CEILING):f}".split(".")
     return f"ε{FIXED}≤{FIXED}{whole}.{part[:3]}{NARROW}{part[3:6]}{NARROW}{part[6:]}"
 
 
 def seconds(value: float) -> str:
-    """A duration: "0.4 s", "72 s" as "1 min 12 s"."""
+    """Write a duration, such as "0.4 s", or 72 s as "1 min 12 s"."""
     if value < 60:
         return f"{value:.1f}{NARROW}s" if value < 9.95 else f"{value:.0f}{NARROW}s"
     minutes, rest = divmod(round(value), 60)
@@ -99,12 +99,12 @@ def seconds(value: float) -> str:
 
 
 def memory(megabytes: float) -> str:
-    """A size in memory: "640 MB", "1.4 GB"."""
+    """Write a size in memory, such as "640 MB" or "1.4 GB"."""
     return f"{megabytes:.0f}{NARROW}MB" if megabytes < 1000 else f"{megabytes / 1000:.1f}{NARROW}GB"
 
 
 def date(iso: str) -> str:
-    """An ISO 8601 time as "21 November 2026, 11:28"; as it is where it cannot be read."""
+    """Write an ISO 8601 time as "21 November 2026, 11:28". Text that cannot be read stays as it is."""
     try:
         when = datetime.fromisoformat(iso)
     except ValueError:
@@ -113,7 +113,7 @@ def date(iso: str) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words joined as a person would: "a, b and c"."""
+    """Join words as a person would, such as "a, b and c"."""
     if len(words) < 2:
         return "".join(words)
     return ", ".join(words[:-1]) + " and " + words[-1]
@@ -137,18 +137,18 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
 
 
 def in_words(size: float) -> tuple[float, str]:
-    """What numbers of this size are counted in, and its name: (1e9, "billion"); (1, "") below a million."""
-    return next(((one, word) for one, word in LARGE.items() if one <= size < math.inf), (1.0, ""))
+    """Return the unit for numbers of this size and its name, as (1e9, "billion"), or (1, "") below a million."""
+    return next(((unit, word) for unit, word in LARGE.items() if unit <= size < math.inf), (1.0, ""))
 
 
 def figures(value: float, n: int, *, sign: str = "") -> str:
-    """A number rounded to n figures, in ASCII and without an exponent unless it is tiny: "8.88 billion", "176,000", "0.0418"."""
+    """Write a number rounded to n figures, without exponent unless tiny, as "8.88 billion", "176,000", "0.0418"."""
     rounded = float(f"{value:.{n}g}") + 0.0  # a negative zero is none
     if not 1e-6 < abs(rounded) < math.inf:
         return f"{rounded:{sign}g}"
-    one, word = in_words(abs(rounded))
-    digits = max(n - 1 - math.floor(math.log10(abs(rounded) / one)), 0)
-    return f"{rounded / one:{sign},.{digits}f} {word}".rstrip()
+    unit, word = in_words(abs(rounded))
+    digits = max(n - 1 - math.floor(math.log10(abs(rounded) / unit)), 0)
+    return f"{rounded / unit:{sign},.{digits}f} {word}".rstrip()
 
 
 def raw_number(value: float, *, marked_from: int = 10_000) -> str:
@@ -170,13 +170,13 @@ def measured(figure: str, unit: str) -> str:
 
 
 def marked_from(*values: float) -> int:
-    """From which number on thousands are marked, the same for the ends of a stretch: all are where one of them is for sure."""
+    """Return the number from which thousands are marked, which is the same for both ends of a stretch."""
     fractions = any(abs(value) >= 1000 and value != round(value) for value in values)
     return 1_000 if fractions or any(abs(value) >= 10_000 for value in values) else 10_000
 
 
 def raw_measured(value: float, unit: str, *, marked_from: int = 10_000) -> str:
-    """A number of the raw data with its unit: "$4.50", "12 km", 150 s as "2 min 30 s"."""
+    """Write a number of the raw data with its unit, such as "$4.50", "12 km", or 150 s as "2 min 30 s"."""
     if unit == "s" and value >= 60:
         return seconds(value)
     figure = raw_number(value, marked_from=1_000 if unit else marked_from)
@@ -197,11 +197,11 @@ def once(first: str, second: str) -> str:
     )
 
 
-def apart(one: float, other: float, write: Unit) -> tuple[str, str]:
+def apart(value: float, other: float, write: Unit) -> tuple[str, str]:
     """Two figures with as many decimals as tell them apart, at most three more than usual."""
     for more in range(MOST_MORE + 1):
-        pair = write.value(one, more=more), write.value(other, more=more)
-        if pair[0] != pair[1] or one == other:
+        pair = write.value(value, more=more), write.value(other, more=more)
+        if pair[0] != pair[1] or value == other:
             break
     return pair
 
@@ -215,12 +215,12 @@ def alike(values: Sequence[float], write: Unit) -> list[str]:
     def seen(figures: Sequence[str]) -> int:
         return sum(any(digit in figure for digit in "123456789") for figure in figures)
 
-    return next(found for more in range(MOST_MORE + 1) if seen(found := show(more)) == seen(show(MOST_MORE)))
+    return next(text for more in range(MOST_MORE + 1) if seen(text := show(more)) == seen(show(MOST_MORE)))
 
 
 @dataclass(frozen=True)
 class Unit:
-    """How figures of one kind are written, each with its error.
+    """The unit of figures of one kind, each written with its error.
 
     Attributes:
         kind: "share" (63.4 %), "points" of 100 (signed where differences are), or "number" in the label's unit.
@@ -237,8 +237,8 @@ class Unit:
     def bare(self, value: float, more: int = 0) -> str:
         """The figure without its unit."""
         if self.kind == "number":
-            one, word = in_words(self.spread)
-            text = fixed(value / one, digits_of(self.spread / one) + more, signed=self.signed)
+            unit, word = in_words(self.spread)
+            text = fixed(value / unit, digits_of(self.spread / unit) + more, signed=self.signed)
             return f"{text}{FIXED}{word}" if word else text
         return fixed(100 * value, 1 + more, signed=self.signed)
 
@@ -253,10 +253,10 @@ class Unit:
         return measured(figure, self.name)
 
     def error(self, sd: float) -> str:
-        """Two standard deviations: "± 2.2", never written as nothing."""
-        one, word = in_words(self.spread) if self.kind == "number" else (0.01, "")
-        scaled = 2 * sd / one
-        digits = digits_of(self.spread / one) if self.kind == "number" else 1
+        """Write two standard deviations, such as "± 2.2", and never as nothing."""
+        unit, word = in_words(self.spread) if self.kind == "number" else (0.01, "")
+        scaled = 2 * sd / unit
+        digits = digits_of(self.spread / unit) if self.kind == "number" else 1
         while 0 < scaled < 0.5 * 10.0**-digits and digits < MOST_DIGITS:
             digits += 1
         return f"±{FIXED}{fixed(scaled, digits)}{f'{FIXED}{word}' if word else ''}"
@@ -277,57 +277,60 @@ class Unit:
 
     @property
     def title(self) -> str:
-        """What a column of such figures is headed."""
+        """Heading of a column of such figures."""
         return {"share": "%", "points": "points"}.get(self.kind, self.name)
 
 
 def label_unit(run: Run, *, signed: bool = False) -> Unit:
-    """Of the label: shares of classes, or a number in its unit."""
+    """Return the label's unit, for shares of classes or a number."""
     if run.label == "class":
         return Unit("points", signed=True) if signed else Unit("share")
     return Unit("number", run.label_sd, run.unit, signed)
 
 
 def cell_unit(run: Run) -> Unit:
-    """Of the model's estimates: shares, numbers, or signed corrections."""
+    """Return the unit of the model's estimates, which are shares, numbers or signed corrections."""
     return label_unit(run, signed=run.model.figure == "correction")
 
 
 def score_unit(run: Run) -> Unit:
-    """Of the chief score: the accuracy, or the mean squared error."""
+    """Return the unit of the chief score, which is the accuracy or the mean squared error."""
     if run.label == "class":
         return Unit("share")
     return error_unit(score.figure for score in run.scores.models) if run.scores else Unit("number")
 
 
 def error_unit(errors: Iterable[float]) -> Unit:
-    """Of these errors of numbers: the smallest has three figures."""
+    """Return the unit of these errors of numbers, with three figures for the smallest."""
     return Unit("number", min((error for error in errors if error > 0), default=1.0))
 
 
-def say_condition(one: Condition, unit: str = "", *, is_named: bool = True, is_whole: bool = False) -> str:
-    """A condition in words: "trip miles 2.5 to 7", which has 7 and not 2.5; of whole numbers "hour 3 to 7", which has both.
+def say_condition(
+    condition: Condition, unit: str = "", *, is_named: bool = True, is_whole: bool = False
+) -> str:
+    """Write a condition in words. "trip miles 2.5 to 7" has 7 and not 2.5, and "hour 3 to 7" of whole numbers has both.
 
     Args:
-        one: the condition.
+        condition: the condition.
         unit: what the numbers of its column are measured in.
         is_named: whether a stretch has its column.
         is_whole: whether its column has whole numbers alone.
     """
-    column = one.column.replace("_", " ")
-    if one.low is not None or one.high is not None:
-        stretch = _say_stretch(one, unit, is_whole=is_whole and not one.is_about)
+    column = condition.column.replace("_", " ")
+    if condition.low is not None or condition.high is not None:
+        stretch = _say_stretch(condition, unit, is_whole=is_whole and not condition.is_about)
         return f"{column} {stretch}" if is_named else stretch
-    if one.levels in UNKNOWN and one.is_not:
+    if condition.levels in UNKNOWN and condition.is_not:
         return f"{column} is known"
-    if one.levels:
-        return f"{column} is {'not ' if one.is_not else ''}{_or(one.levels)}"
-    return f"{column} is {'known' if one.is_not else 'missing'}"
+    if condition.levels:
+        return f"{column} is {'not ' if condition.is_not else ''}{_or(condition.levels)}"
+    return f"{column} is {'known' if condition.is_not else 'missing'}"
 
 
-def _say_stretch(one: Condition, unit: str, *, is_whole: bool) -> str:
+def _say_stretch(condition: Condition, unit: str, *, is_whole: bool) -> str:
     low, high = (
-        float(f"{end:.3g}") if one.is_about and end is not None else end for end in (one.low, one.high)
+        float(f"{end:.3g}") if condition.is_about and end is not None else end
+        for end in (condition.low, condition.high)
     )
     if is_whole:
         low = None if low is None else math.floor(low) + 1.0
@@ -346,20 +349,24 @@ def _or(words: Sequence[str]) -> str:
 
 
 def say_split(node: Node, previous: Node | None, run: Run) -> str:
-    """What tells a node from its parent; a stretch of the column that the node drawn right above it has goes without a name."""
+    """Say what tells a node from its parent; a stretch of the column of the node drawn right above it goes without a name."""
     if previous is None or len(node.conditions) != 1:
         return say_path(node.conditions, run)
-    columns = {one.column for one in (*previous.conditions, *node.conditions)}
-    (one,) = node.conditions
+    columns = {condition.column for condition in (*previous.conditions, *node.conditions)}
+    (condition,) = node.conditions
     return say_condition(
-        one, run.units.get(one.column, ""), is_named=len(columns) > 1, is_whole=one.column in run.whole
+        condition,
+        run.units.get(condition.column, ""),
+        is_named=len(columns) > 1,
+        is_whole=condition.column in run.whole,
     )
 
 
 def say_path(path: Sequence[Condition], run: Run, most: int = 6) -> str:
     """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
     conditions = [
-        say_condition(one, run.units.get(one.column, ""), is_whole=one.column in run.whole) for one in path
+        say_condition(condition, run.units.get(condition.column, ""), is_whole=condition.column in run.whole)
+        for condition in path
     ]
     if not conditions:
         return f"all {run.nouns}"

@@ -1,1 +1,1 @@
-"""How a simulation scores what was learned, on rows held back. Nothing of it is a release."""
+"""Score a simulation on held-back rows. Nothing of it is a release."""

@@ -1,4 +1,4 @@
-"""What evaluate does where the label is a class: ours, rivals and redraws by their accuracy. Nothing of it is a release.
+"""Score classes by accuracy, for ours, rivals and redraws. No score is a release.
 
 The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.coins import Words
-from ldptree.families.fit_classes import decide_nodes, fit_model
+from ldptree.families.tree_fit import decide_nodes, fit_model
 from ldptree.mechanisms import Mechanism
 from ldptree.metrics.classes import score
 from ldptree.metrics.intervals import accuracy_interval, paired_lead
@@ -22,7 +22,7 @@ from tasks.scoring.held_back import Rows, Trial, answer_all
 
 
 def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str, Any]:
-    """Scores of ours and every rival on the held-back rows, and the redraws' accuracies. `public_prune`: of public rows alone."""
+    """Return scores of ours and rivals on held-back rows, and of redraws. `public_prune` uses public rows alone."""
     published, learned, how = trial.protocol, trial.learned, trial.how
     public = trial.evidence.counts
     exact: NDArray[np.int64] = np.sum([counts for (counts,) in trial.known()], axis=0)
@@ -33,7 +33,7 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
     positive = _positive(published)
     ours = learned.predict_proba(held_back.raw)
     is_right = {"ours": _is_right(ours, held_back.labels)}
-    found: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
+    scores: dict[str, dict[str, Any]] = {"ours": score(held_back.labels, ours, positive=positive).to_json()}
     rivals = {
         "public_only": lambda: fit_model(
             published, true, public, **how | {"lam": np.inf, "prune": public_prune}
@@ -43,19 +43,19 @@ def score_trial(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[str
     }
     for done, (key, shares) in enumerate(answer_all(rivals), start=1):
         is_right[key] = _is_right(shares, held_back.labels)
-        found[key] = score(held_back.labels, shares, positive=positive).to_json()
+        scores[key] = score(held_back.labels, shares, positive=positive).to_json()
         progress.advance(0.2 + 0.7 * done / len(rivals))
     for key, right in is_right.items():
-        found[key]["interval"] = accuracy_interval(int(right.sum()), right.size)
+        scores[key]["interval"] = accuracy_interval(int(right.sum()), right.size)
         if key != "ours":
-            found[key]["lead"] = paired_lead(is_right["ours"], right)
+            scores[key]["lead"] = paired_lead(is_right["ours"], right)
     nodes = learned.nodes(held_back.raw)
 
     def score_again(mechanism: Mechanism, words: Words) -> float:
         totals = _draw_again(published, mechanism, exact, words)
         return float((decide_nodes(published, totals, public, **how)[nodes] == held_back.labels).mean())
 
-    return {"scores": found, **trial.redraw(score_again)}
+    return {"scores": scores, **trial.redraw(score_again)}
 
 
 def _draw_again(protocol: Protocol, mechanism: Mechanism, exact: NDArray[np.int64], words: Words) -> Totals:

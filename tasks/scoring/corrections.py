@@ -1,5 +1,4 @@
-"""What evaluate does where a public model is corrected: both models and their rivals, overall and in each cell. Nothing of it is
-a release.
+"""Score a corrected public model, the public model and rivals, overall and by cell. No score is a release.
 
 The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
 """
@@ -25,7 +24,7 @@ from tasks.scoring.held_back import Rows, Trial, answer_all
 
 Floats = NDArray[np.float64]
 FEWEST = 10
-"""Held-back rows of a cell, below which nothing is said of them: it would show some."""
+"""Fewest held-back rows of a cell of which anything is said, as fewer would show single rows."""
 
 
 def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
@@ -82,13 +81,13 @@ def _correct(
     cells: NDArray[np.int32],
 ) -> Floats:
     """The public model's answers, corrected by what these observations of its outputs say, [n, M]."""
-    found = correct(trial.evidence.plan, seen)
-    added = np.where((cells >= 0)[:, None], found.correction[cells], found.mean)
+    corrections = correct(trial.evidence.plan, seen)
+    added = np.where((cells >= 0)[:, None], corrections.correction[cells], corrections.mean)
     return add_clipped(public, added) if trial.classes else public + added
 
 
 def _rivals(trial: Trial, rows: Rows) -> dict[str, Floats]:
-    """Every baseline's answers: shares [n, C], or numbers [n, 1]."""
+    """Return every baseline's answers, as shares [n, C] or numbers [n, 1]."""
     answers = answer_all(trial.rivals(rows.raw))
     return {key: answer if trial.classes else answer[:, None] for key, answer in answers}
 

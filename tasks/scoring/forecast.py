@@ -1,5 +1,5 @@
-"""What a collection would bring, from what is public of a run: its public rows, their encoding and its family. No private row is
-read here.
+"""Forecast a collection from the public part of a run, with its public rows, their encoding and its family. No private
+row is read here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.forecast import Forecaster
 from ldptree.planning.known_rows import KnownRows
 from ldptree.planning.people import Difference, Kind
-from schemas.family_tables import FeaturesConfig
 from schemas.manifest import Manifest
+from schemas.tables import FeaturesConfig
 from storage import tables
 from storage.store import Store
 from tasks import progress
@@ -31,14 +31,14 @@ SIZE_OF_A_CLASS = 0.1
 SIZE_OF_A_NUMBER = 0.25
 """Of the standard deviation of public labels."""
 MODELS, GRID = "models", "forecasts"
-"""What takes a plan its time, as its progress is told: public models that are fitted, then people who are simulated."""
+"""Names of the two slow parts of a plan in its progress, fitting public models and simulating people."""
 SHARE = 0.5
 """Of people, on whom it is planted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is asked of a plan.
+    """The sizes and results that a plan is asked for.
 
     holders, epsilons  the grid.
     figure             an accuracy or a mean squared error that is to be reached.
@@ -53,7 +53,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Backwards:
-    """What it takes to get what is wanted: people by epsilon, epsilon by people. `is_reached`: nobody is needed."""
+    """The needs of a wanted result, people by epsilon and epsilon by people, or nobody (`is_reached`)."""
 
     wanted: float
     is_reached: bool = False
@@ -63,8 +63,8 @@ class Backwards:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionPlan:
-    """A plan: what it rests on, the grid, and what was solved backwards. `epsilon`: the configuration's own;
-    `largest_error`: what a public model can be wrong by; `one_answer`: what the same answer for everybody reaches on
+    """A plan, with its grounds, the grid, and the needs of wanted results. `epsilon` is the configuration's own,
+    `largest_error` how far off a public model can be, and `one_answer` the score of the same answer for everybody on
     public rows.
     """
 
@@ -90,8 +90,8 @@ class CollectionPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicPart:
-    """Where everything public of a run lies, before its first question. `is_number`: what its label is; `by_coins`: whether
-    public coins chose its public rows.
+    """The public part of a run before its first question. `is_number` is the kind of its label, and `by_coins` tells
+    whether public coins chose its public rows.
     """
 
     store: Store
@@ -142,20 +142,20 @@ def plan_collection(
 
 
 def planted_size(labels: NDArray[Any], *, is_number: bool) -> float:
-    """The difference that is planted unless one is named. `labels`: public ones."""
+    """Return the difference that is planted by default. `labels` are public."""
     return SIZE_OF_A_NUMBER * float(np.std(labels)) if is_number else SIZE_OF_A_CLASS
 
 
 def score_one_answer(labels: NDArray[Any], *, is_number: bool) -> float:
-    """The share of the most frequent class, or the mean squared error of the mean. `labels`: public ones."""
+    """Return the share of the most frequent class, or the mean squared error of the mean. `labels` are public."""
     return float(np.var(labels)) if is_number else float(np.bincount(labels).max() / len(labels))
 
 
 def _solve(goal: Goal, forecasts: Sequence[Forecast], wanted: Wanted) -> Backwards:
     return Backwards(
         wanted=goal.wanted,
-        holders=tuple(solve_holders(goal, forecasts, one) for one in wanted.epsilons),
-        epsilon=tuple(solve_epsilon(goal, forecasts, one) for one in wanted.holders),
+        holders=tuple(solve_holders(goal, forecasts, epsilon) for epsilon in wanted.epsilons),
+        epsilon=tuple(solve_epsilon(goal, forecasts, holders) for holders in wanted.holders),
     )
 
 

@@ -1,4 +1,4 @@
-"""Private rows in memory, as only a simulation may have them: those held back to score on, and some of those learned from."""
+"""Private rows in memory, as only a simulation may have them, some held back to score on, some learned from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schemas.tables import EvaluateConfig
 from storage import tables
 from storage.holders.sorted_hashes import place_in
 from tasks.perturb import labels_of
-from tasks.scoring.known import Known
+from tasks.scoring.known import Known, know
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """At which the same question is answered again, to show what another privacy cost would have given."""
@@ -34,14 +34,13 @@ MOST_REDRAWS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What was asked and learned, and everything it is scored with.
+    """The questions, the model and everything that a trial is scored with.
 
     protocol     the last question.
     learned      the released model.
     evidence     what public rows say of the question.
     public_rows  scaled, and their labels.
     shards       files of everybody who was asked, in an order that no work folder changes.
-    known        what is known of each of them, in that order.
     how          how totals became the model.
     words        the coins of a redraw, by its number.
     """
@@ -51,7 +50,6 @@ class Trial:
     evidence: Any
     public_rows: tuple[NDArray[np.float32], NDArray[Any]]
     shards: Sequence[Path]
-    known: Callable[[], Iterator[Known]]
     how: dict[str, Any]
     evaluation: EvaluateConfig
     seed: int
@@ -62,18 +60,23 @@ class Trial:
         """C, 0 where the label is a number."""
         return len(self.protocol.label_classes)
 
+    def known(self) -> Iterator[Known]:
+        """What is known of each shard, in their order, two at once."""
+        with ThreadPoolExecutor(2) as pool:
+            yield from pool.map(partial(know, protocol=self.protocol), self.shards)
+
     def gather_known(self) -> list[NDArray[Any]]:
-        """What is known of everybody, in one array each."""
+        """Gather the facts of everybody, in one array each."""
         return [np.concatenate(parts) for parts in zip(*self.known(), strict=True)]
 
     def redraw(self, score: Callable[[Mechanism, Words], float]) -> dict[str, Any]:
-        """The chief score over redraws of the noise: of the run's own epsilon ("redraws"), and of each ("epsilons").
+        """Return the chief score over redraws, at the run's own epsilon ("redraws") and at each ("epsilons").
 
         `score`: of the model that a mechanism's reports with these coins would have given.
         """
         n, asked = self.evaluation.redraws, self.protocol.mechanism
         own = [score(asked, self.words(number)) for number in range(n)]
-        found = {self.protocol.epsilon: own}
+        redraws = {self.protocol.epsilon: own}
         for place, epsilon in enumerate(EPSILONS, start=1):
             if epsilon == self.protocol.epsilon or not n:
                 continue
@@ -82,12 +85,14 @@ class Trial:
             except ConfigError:  # so little that its reports would carry nothing
                 continue
             first = place * MOST_REDRAWS
-            found[epsilon] = [score(other, self.words(first + one)) for one in range(min(n, MOST_DRAWS))]
-        drawn = [{"epsilon": epsilon, "redraws": found[epsilon]} for epsilon in sorted(found) if n]
+            redraws[epsilon] = [
+                score(other, self.words(first + number)) for number in range(min(n, MOST_DRAWS))
+            ]
+        drawn = [{"epsilon": epsilon, "redraws": redraws[epsilon]} for epsilon in sorted(redraws) if n]
         return {"redraws": own, "epsilons": drawn}
 
     def rivals(self, raw: NDArray[np.float64]) -> dict[str, Callable[[], NDArray[np.float64]]]:
-        """Each baseline as a call that gives its predictions of raw rows: shares [n, C], or numbers [n]."""
+        """Return each baseline as a call that predicts raw rows, as shares [n, C] or numbers [n]."""
         test_X = self.protocol.encoding.encode(raw)
         caps = {"public": self.evaluation.public_rows, "private": self.evaluation.private_rows}
 
@@ -116,14 +121,14 @@ def answer_all(
 
 @dataclass(frozen=True)
 class Rows:
-    """Private rows: raw matrix [n, columns], labels [n]: class indices (-1: none of the classes), or numbers."""
+    """Private rows, a raw matrix [n, columns] and labels [n], as numbers or class indices (-1 for no class)."""
 
     raw: NDArray[np.float64]
     labels: NDArray[Any]
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """bool [n]: whose label can be scored."""
+        """Return bool [n] with True for rows whose label can be scored."""
         is_known: NDArray[np.bool_] = (
             self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels)
         )
@@ -133,7 +138,7 @@ class Rows:
 def read_rows(
     paths: Sequence[Path], protocol: Protocol, *, at_most: int | None = None, seed: int = 0
 ) -> Rows:
-    """Private rows of Parquet files: all, or so many of them as of `read_drawn`."""
+    """Read private rows of Parquet files, all of them or a draw as of `read_drawn`."""
     table = read_drawn(paths, [*protocol.encoding.columns, protocol.target], at_most=at_most, seed=seed)
     return Rows(
         tables.raw_matrix(table, protocol.encoding), labels_of(table.column(protocol.target), protocol)
@@ -141,18 +146,18 @@ def read_rows(
 
 
 def read_drawn(paths: Sequence[Path], columns: Sequence[str], *, at_most: int | None, seed: int) -> pa.Table:
-    """The rows of Parquet files in their order: all, or `at_most` so many, drawn with the seed; no other one stays in memory."""
+    """Read rows of Parquet files in order, all or `at_most` so many drawn with the seed, keeping no others."""
     n = sum(pq.read_metadata(path).num_rows for path in paths)
     if at_most is None or n <= at_most:
         return tables.read(paths, columns)
     drawn = np.sort(np.random.default_rng(seed).choice(n, at_most, replace=False))
-    found: list[pa.Table] = []
+    chosen: list[pa.Table] = []
     first = 0
     for table in tables.batches(paths, columns):
         start, stop = np.searchsorted(drawn, [first, first + table.num_rows])
-        found.append(table.take(drawn[start:stop] - first))
+        chosen.append(table.take(drawn[start:stop] - first))
         first += table.num_rows
-    return pa.concat_tables(found)
+    return pa.concat_tables(chosen)
 
 
 def some_private(
@@ -175,7 +180,7 @@ def some_private(
 
 
 def duplicates(train: Sequence[Path], test: Sequence[Path]) -> int:
-    """How many test rows have an exact copy among the training rows."""
+    """Count the test rows that have an exact copy among the training rows."""
     if not test:
         return 0
     wanted, rows = np.unique(np.concatenate([*_hashes(test)]), return_counts=True)

@@ -1,4 +1,4 @@
-"""What evaluate does where a family asked in rounds: ours and baselines by their squared errors. Nothing of it is a release.
+"""Score a family that asked in rounds, and baselines, by squared error. No score is a release.
 
 The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
 """
@@ -39,22 +39,22 @@ def score_rounds(
     known = held_back.is_known
     labels, raw = held_back.labels[known], held_back.raw[known]
     ours = learned.predict(raw)
-    found: dict[str, dict[str, Any]] = {
+    scores: dict[str, dict[str, Any]] = {
         "ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}
     }
     rivals = _rivals(public_rows, shards, encoding, target, raw, evaluation, seed)
     for done, (key, rival) in enumerate(rivals.items()):
         answer = rival()
-        found[key] = score_numbers(labels, answer).to_json() | {
+        scores[key] = score_numbers(labels, answer).to_json() | {
             "interval": mse_interval(labels, answer),
             "lead": paired_mse_lead(labels, ours, answer),
         }
         progress.advance((done + 1) / len(rivals))
-    return {"kind": "regression", "scores": found, "redraws": [], "bins": bins_of(labels, ours)}
+    return {"kind": "regression", "scores": scores, "redraws": [], "bins": bins_of(labels, ours)}
 
 
 def read_complete(paths: Sequence[Path], encoding: Encoding, target: str, *, at_most: int, seed: int) -> Rows:
-    """Private rows of Parquet files, as of `read_drawn`, labels as numbers (NaN: missing)."""
+    """Read private rows of Parquet files as `read_drawn` does, with labels as numbers (NaN if missing)."""
     table = read_drawn(paths, [*encoding.columns, target], at_most=at_most, seed=seed)
     return Rows(tables.raw_matrix(table, encoding), tables.label_numbers(table.column(target)))
 

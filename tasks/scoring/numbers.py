@@ -1,4 +1,4 @@
-"""What evaluate does where the label is a number: ours, rivals and redraws by their squared errors. Nothing of it is a release.
+"""Score numbers by squared error, for ours, rivals and redraws. No score is a release.
 
 The learning and scoring themselves are in `ldptree`; which rows are scored is in `evaluate`.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.coins import Words
-from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.tree_fit import fit_regression
 from ldptree.mechanisms import Mechanism
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.protocol.totals import Totals
@@ -30,10 +30,10 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     ours = trial.learned.predict(raw)
     holders = KnownHolders(trial.protocol, *trial.gather_known())
     progress.advance(0.2)
-    found = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
+    scores = {"ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}}
     rivals = _rivals(trial, holders, raw)
     for done, (key, answer) in enumerate(answer_all(rivals), start=1):
-        found[key] = score_numbers(labels, answer).to_json() | {
+        scores[key] = score_numbers(labels, answer).to_json() | {
             "interval": mse_interval(labels, answer),
             "lead": paired_mse_lead(labels, ours, answer),
         }
@@ -45,7 +45,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
         model = fit_regression(trial.protocol, totals, trial.evidence, **trial.how)
         return score_numbers(labels, model.estimate[:, 0][nodes]).mse
 
-    return {"kind": "regression", "scores": found, "bins": bins_of(labels, ours), **trial.redraw(score)}
+    return {"kind": "regression", "scores": scores, "bins": bins_of(labels, ours), **trial.redraw(score)}
 
 
 def _rivals(trial: Trial, holders: KnownHolders, raw: Floats) -> dict[str, Callable[[], Floats]]:

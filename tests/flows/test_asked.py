@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +12,6 @@ from flows.asked import check_reported
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from storage.ledger.accounts import Account
-from storage.ledger.copy_index import CopyIndex
 from storage.store import Store
 from tasks.perturb import perturb
 
@@ -89,12 +87,6 @@ def test_a_simulation_of_one_run_gives_what_it_gives_in_an_empty_work_folder(sto
         assert here.totals["totals"].digest == there.totals["totals"].digest
 
 
-@pytest.mark.slow
-def test_a_campaign_of_a_simulation_draws_noise_of_its_own_for_equal_rows_of_later_weeks(store, tmp_path):
-    said = [files(run(store, path, noise_seed=11, **CAMPAIGN)) for path in people(tmp_path, "a", "b", "c")]
-    assert len({tuple(one) for found in said for one in found.values()}) == 3
-
-
 @pytest.mark.parametrize(
     "dataset", [pytest.param(ROWS, id="rows"), pytest.param(NAMED, id="named", marks=pytest.mark.slow)]
 )
@@ -106,15 +98,6 @@ def test_a_copy_of_a_file_is_asked_once(store, tmp_path, dataset):
     assert files(run(store, copy, dataset=dataset)) == once
 
 
-def test_the_same_people_in_a_file_that_was_written_otherwise_report_as_before(store, tmp_path):
-    (path,) = people(tmp_path, "a")
-    once = files(run(store, path))
-    other = tmp_path / "other.csv"
-    other.write_text(path.read_text().replace("\n", "\r\n"), newline="")
-    assert files(run(store, other)) == once
-    assert Account(store, None).read().largest_spend().epsilon == 2.0
-
-
 def test_who_reports_once_more_among_others_with_equal_rows_pays_once_more(store, tmp_path):
     (path,) = people(tmp_path, "a")
     other = tmp_path / "other.csv"
@@ -122,17 +105,6 @@ def test_who_reports_once_more_among_others_with_equal_rows_pays_once_more(store
     assert run(store, path).reports
     assert files(run(store, other)).keys().isdisjoint(files(run(store, path)))
     assert Account(store, None).read().largest_spend().epsilon == 4.0
-
-
-def test_releases_that_stand_under_what_their_shard_holds_are_taken_up(store, tmp_path):
-    """As an earlier version left them, with no numbers kept, and no seal."""
-    (path,) = people(tmp_path, "a")
-    once = files(run(store, path))
-    for seal in store.root.rglob("seal"):
-        seal.unlink()
-    shutil.rmtree(store.root / "holders" / "ledger" / "release" / "alike")
-    assert files(run(store, path)) == once
-    assert Account(store, None).read().largest_spend().epsilon == 2.0
 
 
 @pytest.mark.parametrize("noise_seed", [None, 11])
@@ -182,29 +154,3 @@ def test_a_run_stops_where_not_everybody_who_was_asked_reported():
         with pytest.raises(ArtifactCorrupt, match="6 holders were asked in 2 shards, and ") as fault:
             check_reported(shards, found)
         assert fault.value.exit_code == 5
-
-
-def test_a_number_once_kept_stays_and_looking_keeps_nothing(store):
-    alike = CopyIndex(store.objects, "kept")
-    assert alike.numbers([("x", ["ann"]), ("y", ["bob"]), ("x", ["cy"])]) == [0, 0, 1]
-    assert not (store.root / "kept").exists()
-    assert alike.numbers([("x", ["cy"])], keep=True) == [0]
-    assert alike.numbers([("x", ["ann"]), ("x", ["cy"]), ("x", ["dan"])]) == [1, 0, 2]
-    assert alike.numbers([("x", ["anna", "ann"])]) == [1]  # by what an earlier version knew her by
-    assert CopyIndex(store.objects).numbers([("x", ["ann"]), ("x", ["ann"]), ("x", ["cy"])]) == [0, 0, 1]
-
-
-def test_of_many_that_are_numbered_at_once_no_two_have_one_number(store):
-    found, gate = {}, threading.Barrier(6)
-
-    def number(whose):
-        gate.wait()
-        (found[whose],) = CopyIndex(store.objects, "kept").numbers([("x", [whose])], keep=True)
-
-    threads = [threading.Thread(target=number, args=(str(i),)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(found.values()) == list(range(6))
-    assert CopyIndex(store.objects, "kept").numbers([("x", [whose]) for whose in found]) == [*found.values()]

@@ -29,7 +29,6 @@ from storage.ledger.accounts import Account
 from storage.ledger.campaigns import Campaign
 from storage.objects.bucket import BucketObjects
 from storage.objects.copies import files_below, folder_of_copies, unused_raw_copies
-from storage.objects.two_sides import SIDES, TwoSides
 from storage.store import ArtifactKey, Store
 
 N = 600
@@ -154,26 +153,6 @@ def test_a_plan_leaves_an_empty_bucket_as_it_is(tmp_path, monkeypatch):
         assert not [path for path in (tmp_path / "copies").rglob("*") if path.is_file()]
 
 
-def test_of_two_buckets_the_curators_holds_nothing_of_the_holders(over, tmp_path):
-    path, buckets = rides(tmp_path / "rides.csv", N, 1), {side: MemoryStore() for side in SIDES}
-    sides = {side: BucketObjects(buckets[side], f"memory://{side}", tmp_path / side) for side in SIDES}
-    campaign = {"campaign": {"name": "rides"}}
-    there = walked(over(TwoSides(sides, "memory://both", tmp_path)), path, **RELEASE, **campaign)
-    finish(there)
-    secret = sides["holders"].get("holders/secret")
-    names = [entry.name for entry in sides["curator"].entries("", deep=True)]
-    assert {name.split("/")[0] for name in names} == {"public", "curator"}
-    assert not [name for name in names if secret in sides["curator"].get(name)]
-    assert {f"runs/{there.name}/report.html"} <= {
-        entry.name for entry in sides["holders"].entries("runs", deep=True)
-    }
-    again = walked(over(TwoSides(sides, "memory://both", tmp_path)), path, **RELEASE, **campaign)
-    assert again.model == there.model
-    here = walked(Store(tmp_path / "here"), path, evaluate=False)
-    seeded = walked(over(TwoSides(sides, "memory://both", tmp_path)), path, evaluate=False)
-    assert seeded.model["model"].digest == here.model["model"].digest
-
-
 def test_two_machines_ask_each_holder_once(over, tmp_path):
     path, bucket = rides(tmp_path / "rides.csv", N, 1), MemoryStore()
     first, second = (
@@ -189,14 +168,10 @@ def test_two_machines_ask_each_holder_once(over, tmp_path):
         walked(second, path, **RELEASE, **privacy, model={"depth": 2})
 
 
-@pytest.fixture(params=["one bucket", "two sides"])
-def swept(request, over, tmp_path, monkeypatch):
+@pytest.fixture
+def swept(over, tmp_path, monkeypatch):
     """A store, how `gc` sweeps it, and how time goes by there."""
-    if request.param == "one bucket":
-        objects = BucketObjects(MemoryStore(), "memory://bucket", tmp_path / "here")
-    else:
-        sides = {side: BucketObjects(MemoryStore(), "memory://", tmp_path / "here" / side) for side in SIDES}
-        objects = TwoSides(sides, "memory://both", tmp_path / "here")
+    objects = BucketObjects(MemoryStore(), "memory://bucket", tmp_path / "here")
     store, now = over(objects), BucketObjects.now
     monkeypatch.setattr("flows.work_folder.garbage.open_existing", lambda _: store)
 

@@ -7,7 +7,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, rides, rides_config
+from chain import NEW_PEOPLE, Chain, rides, rides_config
 
 from flows.campaign import Terms
 from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, ProtocolMismatch
@@ -25,7 +25,7 @@ def weeks(store, tmp_path):
 
 
 def later(store, *paths, **changes):
-    return Chain(store, rides_config(*paths, campaign={"name": "rides"}, **changes))
+    return Chain(store, rides_config(*paths, campaign={"name": "rides"}, **{"dataset": NEW_PEOPLE} | changes))
 
 
 def test_a_second_week_keeps_the_protocol_and_all_old_reports_and_adds_new_ones(weeks):
@@ -126,7 +126,7 @@ def test_the_form_of_reports_is_that_of_the_first_run_however_many_holders_come(
     room["max_report_bytes"] = size.held.facts["n_private"] * size.published.facts["report_bytes"] + 1
     first = Chain(store, rides_config(paths[0], privacy=room, **terms))
     assert first.model
-    second = Chain(store, rides_config(*paths, privacy=room, **terms))
+    second = Chain(store, rides_config(*paths, privacy=room, dataset=NEW_PEOPLE, **terms))
     reports = second.totals.facts["n_private"]
     assert {r["reports"].digest for r in first.reports} < {r["reports"].digest for r in second.reports}
     assert reports == sum(r.facts["n_reports"] for r in second.reports)

@@ -95,9 +95,19 @@ def test_a_plan_loads_nothing_that_a_run_loads_to_compute(trips, tmp_path):
 def test_help_tells_of_every_command(typed):
     code, out, _ = typed("--help")
     assert code == 0
-    for command in ("run", "predict", "export", "audit", "explain", "gc", "ui", "datasets"):
+    for command in ("run", "predict", "export", "audit", "explain", "gc", "ui", "datasets", "benchmark"):
         assert command in out
     assert typed("run", "-h")[0] == 0
+    assert typed("benchmark", "-h")[0] == 0
+
+
+@pytest.mark.parametrize("words", [(), ("smoke", "--reps", "1"), ("--help",)])
+def test_without_the_benchmark_its_command_says_in_one_line_how_to_install_it(typed, monkeypatch, words):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    code, out, err = typed("benchmark", *words)
+    assert (code, out) == (2, "")
+    assert err == "ldptree: the benchmark is not installed: pip install ldptree-benchmark\n"
+    assert "benchmark" not in typed("--help")[1]
 
 
 def test_the_version_is_the_packages(typed):

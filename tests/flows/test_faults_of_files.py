@@ -312,7 +312,6 @@ def closed(tmp_path):
         (".in-use", 0),
         ("curator", 0o555),
         pytest.param("public", 0o555, marks=pytest.mark.slow),
-        pytest.param("runs", 0, marks=pytest.mark.slow),
     ],
 )
 def test_what_a_run_may_not_use_is_told_before_anything_is_started(ok, closed, name, mode):
@@ -324,12 +323,12 @@ def test_what_a_run_may_not_use_is_told_before_anything_is_started(ok, closed, n
     assert not (work / "prefect").exists()
 
 
-@pytest.mark.parametrize("name", first_fast("holders/secret", "holders"))
-def test_what_its_owner_shut_in_the_holders_zone_is_opened_to_its_owner_alone(ok, closed, name):
+@pytest.mark.parametrize("name", first_fast("holders/secret", "holders", "runs"))
+def test_what_its_owner_shut_of_what_is_theirs_alone_is_opened_to_them_alone(ok, closed, name):
     work = closed(name, 0)
     done = without_special_rights("run", ok / "run.toml", "--work", work, "--plan")
     assert done.returncode == 0, done.stderr
-    assert (work / name).stat().st_mode & 0o777 == (0o700 if name == "holders" else 0o600)
+    assert (work / name).stat().st_mode & 0o777 == (0o600 if name == "holders/secret" else 0o700)
 
 
 @pytest.mark.parametrize("name", ["prefect", "runs", "curator", "simulation"])

@@ -12,14 +12,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from chain import ingest_files
 
 from flows.command.init import init
 from schemas.config import load
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import ColumnSample
 from storage.sql import scratch_cursor
-from tasks.data.ingest import ZoneFolders, ingest_files
 from tasks.data.ingest_plan import RowRules
+from tasks.data.read import ZoneFolders
 from tasks.first_look.proposal import MOST_LINES
 from tasks.first_look.rehearsal import type_rows
 from tasks.first_look.values import look
@@ -406,7 +407,7 @@ def test_numbers_and_words_are_a_category_where_the_words_are_values(tmp_path, c
     spec = load(out).dataset
     zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
     ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
-    rows = pl.concat(pl.read_parquet(tmp_path / zone / "*.parquet") for zone in "ph")
+    rows = pl.concat((pl.read_parquet(tmp_path / zone / "*.parquet") for zone in "ph"), how="diagonal")
     if levels is None:
         assert rows["odd_number"].dtype == pl.Float64
         assert rows["odd_number"].null_count() == (100 if name == "few, and unknown" else 0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from flows.command.init import init
 from ldptree.errors import ConfigError, DataError
 from schemas.config import load
 from storage.raw import raw_files
+from storage.raw.layouts import deduplicate_names
 
 LAID_OUT = {
     "title.csv": (
@@ -128,22 +127,10 @@ ROWS = [["x", "z", "y"], *[[1.5 + i, i % 7, "yes" if i % 2 else "no"] for i in r
 TEXT = "".join(",".join(map(str, row)) + "\n" for row in ROWS)
 
 
-def zipped(name, text):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr(name, text)
-    return content.getvalue()
-
-
 FORMATS = {
     "rows.xlsx": (workbook({"S": ROWS}), "y"),
-    "rows.arff": (
-        "@relation r\n" + "".join(f"@attribute {n} string\n" for n in "xzy") + "@data\n" + TEXT[6:],
-        "y",
-    ),
-    "rows.zip": (zipped("rows.csv", TEXT), "y"),
-    "rows.data": (TEXT.replace(",", "  "), "y"),
-    "no_header.data": (TEXT[6:].replace(",", "  "), "3"),
+    "rows.data": (TEXT.replace(",", "|"), "y"),
+    "no_header.data": (TEXT[6:], "3"),
 }
 
 
@@ -160,6 +147,21 @@ def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
     with raw_files.connect([file]) as query:
         assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
     assert spec.target == file.columns[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (TEXT.replace(",", "  "), "stand apart by blanks. Write it with commas"),
+        ("\n" * 40 + "@relation r\n@attribute x real\n@data\n1\n", "an ARFF file"),
+    ],
+)
+def test_a_format_that_no_run_reads_is_refused_with_what_to_do(tmp_path, text, told):
+    (tmp_path / "rows.data").write_text(text)
+    out = tmp_path / "rows.toml"
+    with pytest.raises(DataError, match=told):
+        init(tmp_path / "rows.data", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("title", [[], [["Report of May"]]])
@@ -247,3 +249,9 @@ def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_
     target = "y" if has_header else "2"
     init(tmp_path / "rows.csv", target=target, public=None, out=out, force=False, ask=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["header"] is has_header
+
+
+def test_names_of_a_header_that_repeats_one_are_told_apart_however_many_there_are():
+    names = deduplicate_names(["x"] * 200_000 + ["X_2", "x_200001", "", "", "a\nb", "a b"])
+    assert names[:3] == ["x", "x_3", "x_4"]
+    assert names[199_998:] == ["x_200000", "x_200002", "X_2", "x_200001", "", "", "a b", "a b_2"]

@@ -1,15 +1,17 @@
-"""`ldptree ui` serves the pages of a work folder, to this machine, and nothing else of it."""
+"""`ldptree ui` serves the pages of a work folder beside Prefect's, to whom Prefect's own are shown, and nothing else of it."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import os
-import urllib.error
-import urllib.request
 
+import httpx
 import pytest
+from starlette.responses import PlainTextResponse
 
-from flows.server.pages import pages_served, read_page
-from flows.server.standing import address_stated, find_pages
+from flows.server.gate import Gate
+from flows.server.pages import read_page
 
 
 @pytest.fixture
@@ -34,47 +36,62 @@ def work(tmp_path):
     return folder
 
 
-def get(address, **headers):
-    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=10) as answer:
-        return answer.read().decode(), answer.headers
+@pytest.fixture
+def ask(work, monkeypatch):
+    """Called with a path and headers, gives the answer of a server that listens to this machine."""
+    monkeypatch.delenv("PREFECT_SERVER_API_AUTH_STRING", raising=False)
+    prefect = PlainTextResponse("Prefect's")
+
+    def answer(path, **headers):
+        transport = httpx.ASGITransport(Gate(prefect, "127.0.0.1", work))
+
+        async def get():
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:4200") as client:
+                return await client.get(path, headers=headers)
+
+        return asyncio.run(get())
+
+    return answer
 
 
 @pytest.mark.parametrize(
     ("path", "file"),
-    [("/", "index.html"), ("/index.html", "index.html"), ("/runs/one/report.html", "runs/one/report.html")],
+    [
+        ("/ldptree/", "index.html"),
+        ("/ldptree/index.html", "index.html"),
+        ("/ldptree/runs/one/report.html", "runs/one/report.html"),
+    ],
 )
-def test_pages_are_served_and_load_nothing(work, path, file):
-    with pages_served(work, 0) as address:
-        text, headers = get(address + path)
-    assert text == f"this is {file}"
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
+def test_pages_are_served_beside_prefects_and_load_nothing(ask, path, file):
+    answer = ask(path)
+    assert (answer.status_code, answer.text) == (200, f"this is {file}")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert ask("/runs").text == "Prefect's"
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/runs/one/run.json",
-        "/holders/secret",
-        "/curator/report.html",
-        "/runs/../holders/secret",
-        "/runs/../curator/report.html",
-        "/runs/..%2f..%2freport.html",
-        "/../report.html",
-        "//report.html",
-        "/runs/../../report.html",
-        "/runs/linked/report.html",
-        "/runs/two/report.html",
-        "/runs/piped/report.html",
-        "/runs/folder/report.html",
-        "/runs/absent/report.html",
-        "/runs/one/report.html/",
+        "/ldptree/runs/one/run.json",
+        "/ldptree/holders/secret",
+        "/ldptree/curator/report.html",
+        "/ldptree/runs/../holders/secret",
+        "/ldptree/runs/../curator/report.html",
+        "/ldptree/runs/..%2f..%2freport.html",
+        "/ldptree/../report.html",
+        "/ldptree//report.html",
+        "/ldptree/runs/../../report.html",
+        "/ldptree/runs/linked/report.html",
+        "/ldptree/runs/two/report.html",
+        "/ldptree/runs/piped/report.html",
+        "/ldptree/runs/folder/report.html",
+        "/ldptree/runs/absent/report.html",
+        "/ldptree/runs/one/report.html/",
     ],
 )
-def test_nothing_else_is_served(work, path):
+def test_nothing_else_is_served(work, ask, path):
     assert read_page(work, path) is None
-    with pages_served(work, 0) as address, pytest.raises(urllib.error.HTTPError) as refused:
-        get(address + path)
-    assert refused.value.code == 404
+    assert "this is" not in ask(path).text
 
 
 @pytest.mark.parametrize(
@@ -91,26 +108,19 @@ def test_a_link_that_takes_a_folders_place_meanwhile_leads_nowhere(work, monkeyp
         return really_open(part, *flags, **where)
 
     monkeypatch.setattr(os, "open", swap_and_open)
-    assert read_page(work, "/runs/one/report.html") == found
+    assert read_page(work, "/ldptree/runs/one/report.html") == found
     assert (work / "runs" / "one").is_symlink()
 
 
-def test_a_page_of_another_host_cannot_ask_for_them(work):
-    with pages_served(work, 0) as address, pytest.raises(urllib.error.HTTPError):
-        get(address, Host="evil.example")
+def test_a_page_of_another_host_cannot_ask_for_them(ask):
+    assert ask("/ldptree/", Host="evil.example").status_code == 403
+    assert ask("/ldptree/", Origin="http://evil.example").status_code == 403
 
 
-def test_runs_find_the_pages_while_they_are_served(tmp_path):
-    assert find_pages(tmp_path) is None
-    with address_stated(tmp_path, "http://127.0.0.1:1/api", "http://127.0.0.1:2") as is_up:
-        is_up()
-        assert find_pages(tmp_path) == "http://127.0.0.1:2"
-    assert find_pages(tmp_path) is None
-
-
-def test_a_taken_port_is_no_reason_to_serve_nothing(work):
-    with pages_served(work, 0) as first:
-        taken = int(first.rpartition(":")[2])
-        with pages_served(work, taken) as other:
-            assert other != first
-            assert get(other)[0] == "this is index.html"
+def test_where_the_api_has_a_password_the_pages_ask_for_it(ask, monkeypatch):
+    monkeypatch.setenv("PREFECT_SERVER_API_AUTH_STRING", "someone:secret")
+    refused = ask("/ldptree/")
+    assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, 'Basic realm="ldptree"')
+    for user, status in (("someone:secret", 200), ("someone:else", 401)):
+        token = base64.b64encode(user.encode()).decode()
+        assert ask("/ldptree/", Authorization=f"Basic {token}").status_code == status

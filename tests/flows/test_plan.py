@@ -15,20 +15,24 @@ from chain import Chain, rides, rides_config
 from flows.command.terminal import STEPS, steps_of
 from flows.execute import Plainly
 from flows.pipeline import Pipeline
-from flows.run_plan.expected import count_rows
 from flows.run_plan.look import plan_of
+from flows.run_plan.people import count_rows
 from flows.run_plan.show import show_plan
-from storage.formats import stamped
 from storage.store import Store
 from tasks.step import REGISTERED
 
 ORDER = [
+    "types",
+    "read",
     "ingest",
+    "count",
     "validate",
     "split",
+    "cut",
     "scale",
     "partition",
     "perturb",
+    "add",
     "aggregate",
     "prune",
     "evaluate",
@@ -73,21 +77,17 @@ def test_a_finished_run_is_all_cached_and_spends_nothing(done, capsys):
     assert "no holder would be asked: nothing is spent" in capsys.readouterr().out
 
 
-def test_before_the_first_run_every_step_is_computed_and_cells_have_a_bound(done, tmp_path, capsys):
+def test_before_the_first_run_every_step_is_computed(done, tmp_path, capsys):
     lines = plan_of(done.config, tmp_path / "new")
-    assert lines[0] == {"name": "ingest", "state": "compute", "why": "nothing is in the work folder yet"}
+    assert lines[0] == {"name": "types", "state": "compute", "why": "nothing is in the work folder yet"}
     assert [line["name"] for line in lines] == ORDER
-    assert {(line["state"], line["why"]) for line in lines[1:]} == {("compute", "after ingest")}
+    assert {(line["state"], line["why"]) for line in lines[1:]} == {("compute", "after types")}
     show_plan(done.config, tmp_path / "new", as_json=False)
     told = capsys.readouterr().out
     assert (
         "a trial, which charges no ledger; as a release, each holder asked would spend epsilon 2, once"
         in told
     )
-    assert "on an idle machine" in told
-    most = 2 ** done.config.model.settings["depth"]
-    assert f"at most {most:,}" in told
-    assert done.first.asked.facts["cells"] <= most
 
 
 def test_only_a_release_is_said_to_spend(done, tmp_path, capsys):
@@ -104,7 +104,7 @@ def test_a_step_that_stands_is_cached_again_unless_one_above_gives_something_new
     assert lines["scale"] == {
         "name": "scale",
         "state": "depends",
-        "why": "cached if ingest gives what it gave before",
+        "why": "cached if types gives what it gave before",
     }
 
 
@@ -149,8 +149,8 @@ def test_a_parameter_changed_says_so_and_only_what_is_below_depends_on_it(done, 
 def test_a_file_changed_is_read_again(done, tmp_path):
     other = rides(tmp_path / "other.csv", 400, seed=2)
     said = reasons(rides_config(other), done.store.root)
-    assert said["ingest"].startswith("changed: ")
-    assert "raw" in said["ingest"]
+    assert said["types"].startswith("changed: ")
+    assert "raw" in said["types"]
 
 
 def test_an_artifact_that_went_or_was_damaged_is_named_as_the_reason(done, copied):
@@ -242,37 +242,27 @@ def test_a_plan_knows_every_step_of_the_picture():
     assert all(task.step.says != name for name, task in REGISTERED.items())
 
 
-def expected_of(config, work, capsys):
-    """What a plan says of each step's size, by the step; of rounds the last."""
+def rows_of(config, work, capsys):
+    """The rows that a plan says each step reads, and whether that is exact."""
     show_plan(config, work, as_json=True)
-    return {step["name"]: step for step in json.loads(capsys.readouterr().out)["steps"]}
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    return {step["name"]: (step["rows"], step["is_exact"]) for step in steps}
 
 
-def test_steps_that_stand_are_counted_exactly_and_take_no_time(done, capsys):
-    found = expected_of(done.config, done.store.root, capsys)
+def test_people_of_steps_that_stand_are_counted_exactly(done, capsys):
+    rows = rows_of(done.config, done.store.root, capsys)
     held, asked = done.held.facts, done.reports[0].facts["n_reports"]
-    assert found["perturb"]["rows"] == found["aggregate"]["rows"] == asked == held["n_private"]
-    assert found["evaluate"]["rows"] == held["n_test"]
-    assert found["scale"]["rows"] == done.ingested["public"].rows
-    published = done.published.facts
-    assert found["partition"]["cells"] == published["cells"]
-    assert found["perturb"]["bytes"] == published["report_bytes"] * asked
-    assert {step["seconds"] for step in found.values()} == {None}
-    assert all(step["not_exact"] in ([], ["rows"]) for step in found.values())
+    assert rows["perturb"] == rows["aggregate"] == (asked, True) == (held["n_private"], True)
+    assert rows["evaluate"] == (held["n_test"], True)
+    assert rows["scale"] == (done.ingested["public"].rows, True)
 
 
-def test_before_the_first_run_rows_are_counted_by_the_file_and_each_step_has_its_seconds(
-    done, tmp_path, capsys
-):
-    config = rides_config(*done.config.dataset.path, dataset={"public": "random 0.25"}, model={"depth": 3})
-    found = expected_of(config, tmp_path / "new", capsys)
-    assert found["ingest"]["rows"] == pytest.approx(400, rel=0.05)
-    assert "rows" in found["ingest"]["not_exact"]
-    assert found["scale"]["rows"] == pytest.approx(100, rel=0.05)
-    assert found["perturb"]["rows"] == pytest.approx(240, rel=0.05)
-    assert found["partition"]["cells"] == 8
-    assert found["partition"]["not_exact"] == ["rows", "cells"]
-    assert all(step["seconds"] > 0 for step in found.values())
+def test_before_the_first_run_rows_are_counted_by_the_file(done, tmp_path, capsys):
+    config = rides_config(*done.config.dataset.path, dataset={"public": "random 0.25"})
+    rows = rows_of(config, tmp_path / "new", capsys)
+    wanted = {"ingest": 400, "scale": 100, "perturb": 240}
+    assert {step: rows[step][0] for step in wanted} == pytest.approx(wanted, rel=0.05)
+    assert not any(rows[step][1] for step in wanted)
 
 
 def test_before_the_first_run_nobody_is_counted_who_is_not_asked(done, tmp_path, capsys):
@@ -284,22 +274,8 @@ def test_before_the_first_run_nobody_is_counted_who_is_not_asked(done, tmp_path,
     assert all(" at most " in rows_by_step[step] for step in ("perturb", "aggregate", "evaluate"))
     assert " about " in rows_by_step["ingest"]
     copy = shutil.copy(path, tmp_path / "public.csv")
-    found = expected_of(rides_config(path, dataset={"public": str(copy)}), tmp_path / "new", capsys)
-    assert found["split"]["rows"] == found["scale"]["rows"] == pytest.approx(400, rel=0.05)
-
-
-def test_an_earlier_run_of_the_folder_says_how_long_a_step_takes(done, copied, capsys):
-    config = rides_config(*done.config.dataset.path, seed=9)
-    before = expected_of(config, copied, capsys)
-    steps = [{"name": name, "state": "computed", "seconds": 77.0} for name in ORDER]
-    counts = {"n_private": 300, "n_public": 50, "n_test": before["evaluate"]["rows"]}
-    run = copied / "runs" / "rides-eps2-20260101-000000-000000"
-    run.mkdir(parents=True)
-    (run / "run.json").write_bytes(
-        stamped("run", {"estimator": config.model.estimator, "steps": steps, **counts})
-    )
-    after = expected_of(config, copied, capsys)
-    assert after["report"]["seconds"] == after["evaluate"]["seconds"] == 77.0 != before["evaluate"]["seconds"]
+    found = rows_of(rides_config(path, dataset={"public": str(copy)}), tmp_path / "new", capsys)
+    assert found["split"][0] == found["scale"][0] == pytest.approx(400, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.parquet", "rows.data"])

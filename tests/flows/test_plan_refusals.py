@@ -6,11 +6,12 @@ import json
 import shutil
 
 import pytest
-from chain import Chain, rides, rides_config
+from chain import Chain, published, rides, rides_config
 
 from flows.budget import keep_answers
 from flows.run_plan.show import show_plan
 from ldptree.errors import LdptreeError
+from storage.formats import stamped
 from storage.store import Store
 
 RELEASE = {"simulation": {"noise_seed": None}, "release": True}
@@ -28,7 +29,7 @@ def finished(tmp_path_factory):
         assert chain.page
         shards = [call["shard"].files[0].name for call in chain.shards]
         files = {shard: record["reports"] for shard, record in zip(shards, chain.reports, strict=True)}
-        keep_answers(chain.store, chain.config, chain.held, chain.protocol, "reports", files)
+        keep_answers(chain.store, chain.config, chain.held, published(chain), "reports", files)
     return folder
 
 
@@ -188,7 +189,7 @@ def test_rows_that_fail_their_validation_are_refused_by_both(tmp_path):
         update={"parts": {"checks": checks.model_copy(update={"files": entries})}}
     )
     (name,) = [name for name, r in chain.store.records() if r.step == "validate"]
-    chain.store.objects.put(name, record.model_dump_json().encode())
+    chain.store.objects.put(name, stamped("record", record.model_dump(mode="json")))
     code, said = refused(lambda: show_plan(config, work, as_json=True))
     assert code == 3
     assert "validation failed" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from workbooks import workbook
 import ldptree
 from flows import in_python
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
+from storage.formats import stamped
 from tasks.predict import predict_file
 
 ROWS = 900
@@ -98,22 +98,8 @@ def sheet(rides, path):
     return path
 
 
-def zipped(rides, path):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("rides.csv", rides.write_csv())
-    return path
-
-
-def arff(rides, path):
-    names = "".join(f"@attribute {name} string\n" for name in rides.columns)
-    path.write_text(f"@relation rides\n{names}@data\n{rides.write_csv(include_header=False)}")
-    return path
-
-
 SOURCES = {
     "a workbook": sheet,
-    "a zip": zipped,
-    "an ARFF": arff,
     "no label, other delimiter": lambda rides, path: text(
         rides.drop("paid"), path, separator="|", include_header=False
     ),
@@ -219,7 +205,7 @@ def test_a_summary_beside_the_model_counts_only_where_it_is_whole_and_of_that_mo
     content = json.loads(model.with_name("run.json").read_text())
     content["row_format"]["model"] = "0" * 64
     del content["format"]
-    beside.write_text(json.dumps(content))
+    beside.write_bytes(stamped("run", content))
     with pytest.raises(DataError, match="lacks the column"):  # the file has no header
         predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")
     beside.write_bytes(model.with_name("run.json").read_bytes().replace(b'"started"', b'"startet"'))
@@ -234,6 +220,6 @@ def test_an_expression_that_came_with_a_model_reads_nothing_but_its_row(run, fol
     content = json.loads(model.with_name("run.json").read_text())
     content["row_format"]["derive"]["hour"] = "(SELECT count(*) FROM read_text('/etc/hostname'))"
     del content["format"]
-    (tmp_path / "run.json").write_text(json.dumps(content))
+    (tmp_path / "run.json").write_bytes(stamped("run", content))
     with pytest.raises(ConfigError, match=r"derive\.hour: .*subquery"):
         predict_file(tmp_path / "model.json", folder / "rides.txt", tmp_path / "out.parquet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 
@@ -13,7 +12,6 @@ from flows.execute import Plainly
 from flows.finish import last_of_each_step, write_json
 from flows.pipeline import Pipeline
 from flows.run_plan.look import plan_of
-from flows.server.flow_runs import collect_flow_runs
 from flows.work_folder.garbage import collect_garbage
 from flows.work_folder.provenance import MOST_SHOWN, _in_words, explain_artifact, in_use
 from ldptree.errors import ArtifactCorrupt, ConfigError
@@ -26,11 +24,12 @@ STEPS = ("ingested", "held", "scaled", "published", "totals", "model")
 def finished(store, name, when, *paths, **changes):
     """A whole run of rides with its folder, as `flows.finish` leaves one."""
     chain = Chain(store, rides_config(*paths, **({"release": True, "model": {"depth": 1}} | changes)))
-    records = [getattr(chain, step) for step in STEPS] + chain.reports
+    assert all(getattr(chain, step) for step in STEPS)
+    records = chain.records + chain.reports
     run = store.root / "runs" / name
     run.mkdir(parents=True)
     names = sorted(f"{r.home}/{r.step}/{r.key}.json" for r in records)
-    (run / "records.json").write_text(json.dumps(names))
+    write_json(store, f"runs/{name}/records.json", {"records": names})
     os.utime(run, (when, when))
     return chain
 
@@ -84,7 +83,7 @@ def test_a_model_is_explained_back_to_its_sources(trips):
         "made by perturb (version 1): reports, one of each holder",
         "made by partition",
         "made by scale",
-        "made by ingest",
+        "made by read",
         "made by source",
     )
     for words in chain:
@@ -92,6 +91,12 @@ def test_a_model_is_explained_back_to_its_sources(trips):
     assert "unchanged since it was written" in said
     assert "  epsilon: 2.0" in said
     assert trips.model["model"].digest in said
+
+
+def test_a_shard_is_explained_back_to_the_raw_file(trips):
+    said = explain_artifact(trips.store.root, trips.held["train"].path)
+    for step in ("cut", "split", "ingest", "read", "source"):
+        assert f"made by {step} " in said
 
 
 @pytest.mark.parametrize("given", ["path", "digest", "first letters", "file", "absolute path", "path/"])
@@ -164,7 +169,6 @@ def test_of_runs_that_found_the_same_gc_keeps_the_newest_however_many_may_stay(c
     assert {p.name for p in runs.iterdir()} == {"old", "and-again"}
     assert all_of(store, old)
     assert all_of(store, new)
-    assert collect_flow_runs(store.root, keep=20, dry_run=False) is None  # Prefect was never here
 
 
 def test_gc_keeps_what_kept_artifacts_were_made_from(store):
@@ -174,7 +178,7 @@ def test_gc_keeps_what_kept_artifacts_were_made_from(store):
     chain = Chain(store, load("quickstart", ["model.estimator=lpct", "dataset.rows=3000", "model.depth=1"]))
     run = store.root / "runs" / "one"
     run.mkdir(parents=True)
-    (run / "records.json").write_text(json.dumps([f"holders/ingest/{chain.ingested.key}.json"]))
+    write_json(store, "runs/one/records.json", {"records": [f"holders/ingest/{chain.ingested.key}.json"]})
     collect_garbage(store.root, keep=1, dry_run=False)
     assert store.condition(chain.raw) == "present"
     collect_garbage(store.root, keep=0, dry_run=False)
@@ -200,6 +204,35 @@ def test_gc_removes_what_killed_runs_left_half_written(copy):
     left[2].write_bytes(b"PAR1")
     collect_garbage(store.root, keep=2, dry_run=False)
     assert not any(path.exists() for path in left)
+    assert all_of(store, new)
+
+
+def test_the_next_run_deletes_what_killed_runs_were_writing_and_nothing_of_one_that_is_alive(copy):
+    store, old, new = copy
+    draft = f"holders/drafts/{'0f' * 20}"
+    names = [
+        "curator/scale/.aside-0f",
+        "holders/ledger/deep/below/.aside-0f",
+        "simulation/evaluate/.aside-0f",
+        "runs/new/.aside-0f",
+        "started/.aside-0f",
+        ".aside-0f",
+        ".probe-0f",
+        f"{new.reports[0]['reports'].path}/.copy-0f",
+        f"{draft}.part",
+    ]
+    left = [store.root / name for name in names]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+    (store.root / draft).write_bytes(b"a whole draw")
+    before = sorted(store.root.rglob("*"))
+    with in_use(store.root):
+        assert sorted({*before} - {*store.root.rglob("*")}) == sorted(left)
+        left[0].mkdir()
+        with in_use(store.root):
+            assert left[0].exists()
+    assert all_of(store, old)
     assert all_of(store, new)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from chain import Chain, fares, fares_config, learned, rides, rides_config
+from chain import NEW_PEOPLE, Chain, fares, fares_config, learned, rides, rides_config
 
 from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
 from flows.command import running
@@ -46,10 +46,10 @@ def test_a_run_that_names_no_estimator_takes_the_recommended_one(
     changes = {"model": AUTO | {"depth": 2}, **QUICK}
     chain = Chain(store, config(make(tmp_path / "rows.csv", n, 1), **changes))
     facts = read_facts(store, chain.page["page"])
-    assert (facts.estimator, chain.terms.config.model.depth) == (family, 2)
+    assert (facts.estimator, chain.terms.config.model.settings.depth) == (family, 2)
     assert f"{n // 3} public rows" in facts.why_chosen
     assert facts.making.config["model.estimator"] == family
-    assert chain.terms.config.question_settings(n // 3).get("base", "") == base
+    assert chain.terms.config.model.settings.asked.get("base", "") == base
     named = Chain(
         store, config(tmp_path / "rows.csv", **changes | {"model": {"estimator": family, "depth": 2}})
     )
@@ -65,7 +65,7 @@ def campaign(make, config, n_first):
         terms = {"campaign": {"name": "weekly"}, **QUICK}
         begun = Chain(store, config(first, **terms, **({"model": AUTO} | changes)))
         assert begun.model
-        return begun, Chain(store, config(first, second, model=AUTO, **terms))
+        return begun, Chain(store, config(first, second, model=AUTO, dataset=NEW_PEOPLE, **terms))
 
     return later
 
@@ -78,7 +78,7 @@ def campaign(make, config, n_first):
         (
             fares,
             fares_config,
-            {"model": {"estimator": "correction"}, "correction": {"base": "forest"}},
+            {"model": {"estimator": "correction", "base": "forest"}},
             "forest",
         ),
     ],
@@ -89,7 +89,7 @@ def test_a_campaign_goes_on_with_the_family_that_it_began_with(store, tmp_path, 
     assert second.terms.config.model.estimator == begun.terms.config.model.estimator != "auto"
     assert second.protocol == begun.protocol
     assert second.totals.facts["n_private"] > begun.totals.facts["n_private"]
-    assert second.terms.config.question_settings(600).get("base") == base
+    assert second.terms.config.model.settings.asked.get("base") == base
     assert learned(second).n_private == second.totals.facts["n_private"]
 
 

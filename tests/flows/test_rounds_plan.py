@@ -14,12 +14,11 @@ from ldptree.errors import BudgetError
 from storage.store import Store
 
 TWO_ROUNDS = {
-    "model": {"estimator": "histoftree"},
-    "histoftree": {"bins": 2, "depth": 1},
+    "model": {"estimator": "histoftree", "t": 2, "p": 1},
     "evaluate": False,
     "dataset": {"test_fraction": 0.0},
 }
-BEFORE = ["ingest", "validate", "split", "scale", "show"]
+BEFORE = ["types", "read", "ingest", "count", "validate", "split", "cut", "scale", "show"]
 ROUND = ["partition", "perturb", "aggregate"]
 
 
@@ -59,7 +58,7 @@ def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain,
     chain.charge(first, None)
     chain.add_up(replace(first, reports=chain.answer(first)))
     found = states(chain)
-    assert found[5:9] == [*((step, "cached") for step in ROUND), ("partition", "compute")]
+    assert found[9:13] == [*((step, "cached") for step in ROUND), ("partition", "compute")]
     assert ("prune", "compute") in found
     assert "was charged epsilon 2 before the first round" in told(chain, capsys)
 
@@ -88,7 +87,7 @@ def test_what_the_ledger_would_refuse_is_told_before_anybody_is_asked(chain, cap
 def test_a_setting_changed_says_so(chain):
     prepared(chain).converse()
     (path,) = chain.config.dataset.path
-    other = shells_config(path, **TWO_ROUNDS | {"histoftree": {"bins": 3, "depth": 1}})
+    other = shells_config(path, **TWO_ROUNDS | {"model": {"estimator": "histoftree", "t": 3, "p": 1}})
     lines = {line["name"]: line for line in plan_of(other, chain.store.root)}
     assert lines["show"]["state"] == "cached"
-    assert lines["partition"]["why"] == "round 1: changed: settings.bins"
+    assert lines["partition"]["why"] == "round 1: changed: settings.t"

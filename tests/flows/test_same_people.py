@@ -1,4 +1,4 @@
-"""A person is known again however their name or their row is written: nobody is asked twice."""
+"""A person is known again however their name is written, and rows of another file never are: nobody is asked twice."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, rides, rides_config
+from chain import Chain, example_protocol, rides, rides_config
 from first_fast import first_fast
 
 from flows.run_plan.look import plan_of
+from ldptree.client import Client
 from ldptree.errors import BudgetError, DataError, ProtocolMismatch
+from ldptree.protocol.ledger import name_of
 from storage import tables
+from storage.holders.holder_names import hash_names
 from storage.ledger.accounts import Account
-from tasks.holders import roles as module
 
 N = 120
 BY_ROW = {"drop": ["person"]}
@@ -70,113 +72,9 @@ def path(tmp_path):
     return rides(tmp_path / "rides.csv", N, 1, person=np.arange(7000, 7000 + N))
 
 
-@pytest.mark.parametrize("way", first_fast("shuffled", "gzip", "line ends", "a newline"))
-def test_a_row_of_another_file_format_is_the_same_person(store, path, way):
-    assert run(store, path, cap=3.0).reports
-    before = drawn(store)
-    other = written(path, way)
-    with pytest.raises(BudgetError, match=r"holders would spend epsilon 3\.5"):
-        assert run(store, other, epsilon=1.5).reports
-    assert run(store, other).reports  # the same question is answered by the reports that stand
-    assert drawn(store) == before
-    assert largest(store) == 2.0
-
-
-@pytest.mark.parametrize("way", first_fast("floats", "columns", "parquet"))
-def test_a_row_whose_columns_have_other_types_or_another_order_is_the_same_person(store, path, way):
-    """The question to them is another one."""
-    assert run(store, path, cap=3.0).reports
-    before = drawn(store)
-    with pytest.raises(BudgetError, match=r"holders would spend epsilon 4"):
-        assert run(store, written(path, way)).reports
-    assert drawn(store) == before
-
-
-@pytest.mark.slow
-def test_a_cap_set_later_knows_who_was_asked_before_there_was_one(store, path):
-    assert run(store, path).reports
-    with pytest.raises(BudgetError):
-        assert run(store, written(path, "parquet"), epsilon=1.5, cap=3.0).reports
-
-
-@pytest.mark.parametrize(
-    "settings",
-    first_fast(
-        {"drop": ["person", "hour"]},
-        {"types": {"hour": "text"}, "drop": ["person"]},
-        {"drop": ["person"], "where": "hour >= 0"},
-        {"drop": ["person"], "nulls": ["", "-"]},
-        {"drop": ["person"], "derive": {"far": "miles > 5"}},
-    ),
-)
-def test_other_settings_make_no_other_people(store, path, settings):
-    assert run(store, path, cap=3.0).reports
-    with pytest.raises(BudgetError):
-        assert run(store, written(path, "shuffled"), epsilon=1.5, dataset=settings).reports
-
-
-@pytest.mark.slow
-def test_a_line_that_is_left_out_moves_no_row_to_another_person(store, path):
-    settings = {"dataset": BY_ROW | {"on_bad_rows": "quarantine", "max_bad_fraction": 0.5}}
-    assert run(store, path, cap=3.0).reports
-    head, *rows = path.read_text().splitlines()
-    new = [row.replace(f",{7000 + i},", f",{8000 + i},") for i, row in enumerate(rows[:-2])]
-    lines = [head, "a,ragged,line", new[1].replace("card", "").replace("cash", ""), *new]
-    assert run(store, rewritten(path, "new", lines), epsilon=1.5, **settings).reports
-    with pytest.raises(BudgetError):
-        assert run(store, rewritten(path, "old", [*lines, rows[-1]]), epsilon=1.5, **settings).reports
-
-
-def rewritten(path, name, lines):
-    """Another file with these lines."""
-    other = path.with_name(f"{name}.csv")
-    other.write_text("\n".join(lines) + "\n")
-    return other
-
-
-@pytest.mark.slow
-def test_rows_among_others_are_known_again(store, path, tmp_path):
-    assert run(store, path, cap=3.0).reports
-    head, *rows = path.read_text().splitlines()
-    more = rides(tmp_path / "more.csv", 90, 2, person=np.arange(90)).read_text().splitlines()[1:]
-    (tmp_path / "mixed.csv").write_text("\n".join([head, *more, *rows[-30:]]))
-    with pytest.raises(BudgetError):
-        assert run(store, tmp_path / "mixed.csv", epsilon=1.5).reports
-    (tmp_path / "new.csv").write_text("\n".join([head, *more]))
-    assert run(store, tmp_path / "new.csv", epsilon=1.5).reports
-
-
-@pytest.mark.slow
-def test_calling_people_of_a_copy_otherwise_gives_them_no_new_budget(store, path):
-    for first, second in ((BY_ROW, BY_PERSON), (BY_PERSON, BY_ROW)):
-        assert run(store, path, cap=3.0, dataset=first).reports
-        with pytest.raises(BudgetError):
-            assert run(store, written(path, "parquet"), epsilon=1.5, dataset=second).reports
-        path = rides(path.with_name("again.csv"), N, 3, person=np.arange(9000, 9000 + N))
-
-
-def test_a_file_that_an_earlier_version_charged_by_its_rows_is_known(store, path, monkeypatch):
-    """Which had no names of rows: the same file under the same question costs nothing, under another one it adds up."""
-    kept = Account.charge
-    monkeypatch.setattr(
-        Account,
-        "charge",
-        lambda self, charges, *rest: kept(self, [c for c in charges if hasattr(c.who, "source")], *rest),
-    )
-    assert run(store, path, cap=3.0).reports
-    monkeypatch.undo()
-    assert run(store, path).reports
-    assert largest(store) == 2.0
-    with pytest.raises(BudgetError):
-        assert run(store, written(path, "parquet"), epsilon=1.5).reports
-    with pytest.raises(BudgetError):
-        assert run(store, path, epsilon=1.5).reports
-
-
 @pytest.mark.parametrize("way", first_fast("floats", "gzip", "shuffled"))
-@pytest.mark.parametrize("dataset", first_fast(BY_ROW, BY_PERSON), ids=["rows", "named"])
-def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, path, dataset, way):
-    settings = {"campaign": {"name": "rides"}, "dataset": dataset}
+def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, path, way):
+    settings = {"campaign": {"name": "rides"}, "dataset": BY_PERSON}
     first = run(store, path, **settings)
     assert first.totals.facts["n_private"] == 80
     before = drawn(store)
@@ -190,14 +88,13 @@ def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, pa
 
 @pytest.mark.parametrize("begun", first_fast(True, False))
 @pytest.mark.parametrize("theirs", [["b.csv"], ["b.csv", "a.csv"], ["b.csv", "c.csv"]])
-@pytest.mark.parametrize("dataset", first_fast(BY_PERSON, BY_ROW), ids=["person", "row"])
 def test_two_runs_of_a_campaign_at_once_with_files_of_their_own_ask_nobody_twice(
-    store, path, tmp_path, dataset, theirs, begun
+    store, path, tmp_path, theirs, begun
 ):
     """The second one chose its people before the first one asked any; half of these are in both their files, and none of them
     may be asked anything else.
     """
-    settings = {"campaign": {"name": "rides"}, "dataset": dataset, "cap": 2.0}
+    settings = {"campaign": {"name": "rides"}, "dataset": BY_PERSON, "cap": 2.0}
     head, *lines = path.read_text().splitlines()
     for name, part in (("a.csv", lines[:80]), ("b.csv", lines[40:]), ("c.csv", lines[:60])):
         (tmp_path / name).write_text("\n".join([head, *part]) + "\n")
@@ -209,63 +106,32 @@ def test_two_runs_of_a_campaign_at_once_with_files_of_their_own_ask_nobody_twice
     for one in runs:
         one.walk()
     asked = {
-        name: np.load(file)
+        name: np.load(store.file(one.held["answers"], f"{name}.asked.npy"))
         for one in runs
-        for file in store.files(one.held["answers"])
-        if (name := file.name.removesuffix(".at.npy" if dataset is BY_ROW else ".npy")) in files_of(one)
+        for name in files_of(one)
     }
-    everybody = np.concatenate([np.atleast_2d(names)[0] for names in asked.values()])
+    everybody = np.concatenate([*asked.values()])
     assert len(everybody) == len(np.unique(everybody)) > 0
     assert Account(store, None).read().largest_spend().epsilon == 2.0
     again = run(store, *(tmp_path / name for name in theirs), **settings)
     assert again.page == runs[1].page  # what it asked is found
 
 
+def test_of_two_runs_at_once_with_files_of_their_own_whose_rows_are_holders_one_is_refused(store, path):
+    for settings in ({"campaign": {"name": "rides"}}, {"cap": 9.0}):
+        other = rides(path.with_name(f"{next(iter(settings))}.csv"), N, 5)
+        one, two = (run(store, file, **settings, epsilon=1.0) for file in (path, other))
+        assert one.published
+        assert two.published
+        assert one.reports
+        with pytest.raises(BudgetError, match=f'{other.name}: .* and with holder = "row" nobody can tell'):
+            assert two.reports
+
+
 def files_of(one):
     """The keyed digests of the files in which a run asked somebody."""
     store = one.store
     return json.loads(store.file(one.held["answers"], "files.json").read_bytes())
-
-
-def test_a_campaign_asks_the_new_rows_of_a_file_that_repeats_old_ones(store, path, tmp_path):
-    settings = {"campaign": {"name": "rides"}}
-    assert run(store, path, **settings).reports
-    more = rides(tmp_path / "more.csv", 90, 2, person=np.arange(90)).read_text().splitlines()[1:]
-    (tmp_path / "week-2.csv").write_text("\n".join([*path.read_text().splitlines(), *more]))
-    third = rides(tmp_path / "week-3.csv", 60, 3, person=np.arange(100, 160))
-    before = drawn(store)
-    assert run(store, tmp_path / "week-2.csv", **settings).totals.facts["n_private"] == 80 + 60
-    after = drawn(store)
-    assert before.items() < after.items()
-    # Named together, in whatever order, who was asked in each file stays as it was.
-    every = run(store, third, tmp_path / "week-2.csv", path, **settings)
-    assert every.totals.facts["n_private"] == 80 + 60 + 40
-    assert after.items() < drawn(store).items()
-
-
-@pytest.mark.slow
-def test_a_campaign_begun_before_rows_were_kept_goes_on_and_keeps_them(store, path, tmp_path):
-    settings = {"campaign": {"name": "rides"}}
-    second = tmp_path / "week-2.csv"
-    extra = rides(tmp_path / "more.csv", 60, 2, person=np.arange(60)).read_text().splitlines()[1:]
-    second.write_text(
-        "\n".join([path.read_text().splitlines()[0], *path.read_text().splitlines()[41:], *extra])
-    )
-    with pytest.MonkeyPatch.context() as patch:  # weeks that overlap were asked whole
-        patch.setattr(module.RowNames, "of", lambda self, digests, kept: digests + np.uint64(id(digests)))
-        assert run(store, path, **settings).reports
-        n_private = run(store, path, second, **settings).totals.facts["n_private"]
-    holders = store.root / "holders"
-    kept = (*holders.glob("campaigns/*/answered/*"), *holders.glob("split/*.json"))
-    for path_kept in (*kept, *store.root.rglob("seal")):  # an earlier version kept none of these
-        path_kept.unlink()
-    (files,) = holders.glob("campaigns/*/files.json")
-    files.write_text(json.dumps(json.loads(files.read_text())["files"]))
-    before = drawn(store)
-    assert run(store, path, second, **settings).totals.facts["n_private"] == n_private
-    assert drawn(store) == before
-    with pytest.raises(DataError, match="no private rows are left"):
-        assert run(store, written(path, "parquet"), **settings).reports
 
 
 @pytest.mark.slow
@@ -305,12 +171,47 @@ def test_a_name_of_any_parquet_type_is_that_of_the_csv(store, path, kind):
         assert run(store, path.with_name("other.parquet"), dataset=BY_PERSON).reports
 
 
-def test_texts_are_trimmed_and_composed_and_their_leading_zeros_count(store, tmp_path):
+SPELLINGS = [
+    [
+        "Zo\u00e9 Ba\u00f1o",
+        " Zoe\u0301 Ban\u0303o",
+        "\u200fZo\u00e9\u200b Ba\u00f1o\u200e",
+        "Zoe\u200d\u0301\u3000Ba\u00f1o",
+    ],
+    ["zo\u00e9 ba\u00f1o", "\u2066zo\u00e9 ba\u00f1o\u2069", "\ufeffzo\u00e9 ba\u00f1o\t"],
+    ["Fiona", "\uff26iona", "\u2009Fiona\u2028", "Fi\u00adona\x1f", "\u00a0Fiona"],
+    ["fiona", "\ufb01ona", "\u202efiona\u202c", "\x85fiona\u2060", "fi\x00\x1bo\x7f\x9fna\x1c"],
+    ["007", "\uff10\uff10\uff17", " 007\u180e"],
+    ["7", "\uff17", "7\ufe0f", "\ufff97\ufffa\ufffb"],
+]
+"""Of each of six people: two differ in their case alone, twice, and two in leading zeros."""
+
+
+def test_client_and_pipeline_know_a_name_by_whatever_spelling(tmp_path):
+    names = [name for spellings in SPELLINGS for name in spellings]
+    pq.write_table(pa.table({"who": names}), tmp_path / "names.parquet")
+    hashed = hash_names(tmp_path / "names.parquet", "who").tolist()
+    protocol, memory = example_protocol(), {}
+    reports = [
+        Client(protocol, max_epsilon=1.0, memory=memory).report({"x": 1.0, "y": 0.5}, "no", holder=name).id
+        for name in names
+    ]
+    people = [person for person, spellings in enumerate(SPELLINGS) for _ in spellings]
+    for known_by in (hashed, reports):
+        assert len(set(known_by)) == len(SPELLINGS)
+        assert len(set(zip(people, known_by, strict=True))) == len(SPELLINGS)
+
+
+def test_a_name_of_plain_letters_is_spelled_as_it_is():
+    assert [name_of(chr(code) * 2) for code in range(33, 127)] == [chr(code) * 2 for code in range(33, 127)]
+
+
+def test_a_person_spelled_otherwise_is_asked_once(store, tmp_path):
     def named(name, people):
         return rides(tmp_path / f"{name}.csv", 30, len(name), person=people)
 
     one = named("one", [f"Zo\u00e9 {i}" for i in range(30)])
-    other = named("other", [f" Zoe\u0301 {i}\u00a0" for i in range(30)])
+    other = named("other", [f" Zo\u200be\u0301 {i}\u00a0" for i in range(30)])
     assert run(store, one, cap=3.0, dataset=BY_PERSON).reports
     with pytest.raises(BudgetError):
         assert run(store, other, dataset=BY_PERSON).reports
@@ -369,22 +270,9 @@ def test_names_of_another_type_are_refused_with_the_remedy(store, path, campaign
     assert run(store, path, dataset=as_texts, **campaign).reports
 
 
-@pytest.mark.slow
-def test_a_campaign_of_an_earlier_version_knows_its_people_by_numbers_with_a_range(store, path, monkeypatch):
-    """Whose names were floats to it: 7000.0."""
-    settings = {"campaign": {"name": "rides"}, "dataset": BY_PERSON}
-    monkeypatch.setattr(module, "hash_names", module.hash_names_as_floats)
-    assert run(store, path, **settings).reports
-    monkeypatch.undo()
-    (published,) = (store.root / "curator" / "campaigns").glob("*/published.json")
-    assert json.loads(published.read_text())["terms"]["holder_type"] == "integer"
-    with pytest.raises(DataError, match="no private rows are left"):
-        assert run(store, written(path, "shuffled"), **settings).reports
-
-
 @pytest.mark.parametrize("dataset", [BY_ROW, BY_PERSON], ids=["rows", "named"])
 def test_a_shard_tells_nothing_of_the_order_of_the_file(store, tmp_path, dataset, monkeypatch):
-    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 100)
+    monkeypatch.setattr("tasks.holders.cut.SHARD_ROWS", 100)
     n = 900
     path = rides(tmp_path / "a.csv", n, 1, miles=np.arange(n) / 100, person=np.arange(n))
     first = run(store, path, dataset=dataset).held
@@ -392,7 +280,7 @@ def test_a_shard_tells_nothing_of_the_order_of_the_file(store, tmp_path, dataset
     for miles in (shard for shard in shards if len(shard) == 100):
         ranks = np.argsort(np.argsort(miles))
         assert abs(np.corrcoef(ranks, np.arange(100))[0, 1]) < 0.5  # five standard deviations
-    for record in (store.root / "holders" / "split").glob("*.json"):
+    for record in (*store.zone("holders").glob("split/*.json"), *store.zone("holders").glob("cut/*.json")):
         record.unlink()
     again = run(store, path, dataset=dataset).held
     assert [e.digest for e in again["train"].files] == [e.digest for e in first["train"].files]
@@ -403,25 +291,3 @@ def test_a_shard_of_a_simulation_keeps_its_order(store, tmp_path):
     held = run(store, path, simulation={"noise_seed": 11}).held
     miles = tables.read(store.files(held["train"])).column("miles").to_numpy()
     assert (np.diff(miles) > 0).all()
-
-
-def test_reports_of_a_release_that_an_earlier_version_asked_stand(store, path):
-    """Its shards had the order of the file, and its records say so."""
-    settings = {"simulation": {"noise_seed": 11}}
-    seeded = run(store, path, **settings).held
-    (folder,) = {p.parent for p in (store.root / "holders" / "split").glob("*.json")}
-    (record,) = folder.glob("*.json")
-    told = json.loads(record.read_text())
-    told["version"] = "3"
-    for part in told["parts"].values():
-        part["made_by"]["parameters"]["noise_seed"] = None
-    told.pop("format")  # an earlier version kept none
-    (folder / "old.json").write_text(json.dumps(told))
-    now = run(store, path).held
-    assert [e.digest for e in now["train"].files] == [e.digest for e in seeded["train"].files]
-    other = run(store, path, dataset={"drop": ["person", "hour"]}).held
-    (shard,) = store.files(other["train"])
-    assert (
-        sorted(tables.read([shard]).column("miles").to_pylist())
-        != tables.read([shard]).column("miles").to_pylist()
-    )

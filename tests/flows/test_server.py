@@ -1,23 +1,17 @@
-"""Which server a run finds: the one that `ldptree ui` keeps up for its work folder, and no other."""
+"""The Prefect server of a run: the one that is named, asked directly where it is of this machine."""
 
 from __future__ import annotations
 
 import http.server
-import json
 import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
-from contextlib import ExitStack
 
 import pytest
 
 from flows.server import process as server
-from flows.server.process import Server, standing, start_ui
-from flows.server.standing import ADDRESS_FILE, address_stated
-from ldptree.errors import ConfigError, LdptreeError
+from flows.server.process import Server, environment, start_ui
+from ldptree.errors import ConfigError
 
 
 @pytest.fixture
@@ -26,7 +20,6 @@ def work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     for name in ("PREFECT_API_URL", "PREFECT_HOME"):
         os.environ.pop(name, None)
-    (tmp_path / "prefect").mkdir()
     return tmp_path
 
 
@@ -48,116 +41,45 @@ def url():
         standing.shutdown()
 
 
-@pytest.fixture
-def silent():
-    """The address of something that takes connections and says nothing, as a stopped process does."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/api"
-
-
-@pytest.fixture
-def kept_up(work):
-    """Called with an address, states it as `ldptree ui` does; called once more with nothing, says that it answered."""
-    with ExitStack() as stack:
-        yield lambda url: stack.enter_context(address_stated(work / "prefect", url))
-
-
-def test_a_standing_server_is_found(work, url, kept_up):
-    kept_up(url)
-    found = Server(work, start=False)
-    assert (found.url, found.is_named) == (url, False)
-
-
-def test_a_server_that_the_user_names_comes_first(work, url, kept_up, monkeypatch):
-    kept_up(url)
-    monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example/api")
-    found = Server(work, start=False)
-    assert (found.url, found.is_named) == ("http://prefect.example/api", True)
-
-
-@pytest.mark.parametrize("stated", ["as it was", "of an older version", "garbage", "empty"])
-def test_the_address_of_a_ui_that_is_over_is_nobodys_whoever_has_its_number_now(work, url, stated):
-    """What answers there may be another folder's server."""
-    with address_stated(work / "prefect", url):
-        left = (work / "prefect" / ADDRESS_FILE).read_text()
-    older = json.dumps({"url": url, "pid": os.getpid()})
-    texts = {"as it was": left, "of an older version": older, "garbage": "{", "empty": ""}
-    (work / "prefect" / ADDRESS_FILE).write_text(texts[stated])
-    assert Server(work, start=False).url is None
-
-
-def test_a_stale_address_is_not_even_asked(work, silent, monkeypatch):
-    """Something that hangs there would cost seconds."""
-    (work / "prefect" / ADDRESS_FILE).write_text(json.dumps({"url": silent, "pid": os.getpid()}))
-    asked = []
-    monkeypatch.setattr(standing, "answers", lambda url, **_: asked.append(url))
-    assert Server(work, start=False).url is None
-    assert asked == []
-
-
-def test_a_killed_ui_is_over(work, url):
-    code = (
-        "import sys, time; from pathlib import Path; from flows.server.standing import address_stated\n"
-        f"with address_stated(Path({str(work / 'prefect')!r}), {url!r}): print('up', flush=True); time.sleep(60)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "up\n"
-    assert Server(work, start=False).url == url
-    os.environ.pop("PREFECT_API_URL")
-    process.kill()
-    process.communicate()
-    assert Server(work, start=False).url is None
-
-
-def test_a_server_that_is_coming_up_is_waited_for(work, url, kept_up, monkeypatch):
-    kept_up(url)
-    answers = iter([False, False, True])
-    monkeypatch.setattr(standing, "answers", lambda *_, **__: next(answers))
-    monkeypatch.setattr(standing.time, "sleep", lambda _: None)
-    assert Server(work, start=False).url == url
-
-
-def test_a_standing_server_that_hangs_is_told_with_what_to_do(work, silent, kept_up, monkeypatch):
-    monkeypatch.setattr(standing, "PATIENCE_SECONDS", 0.1)
-    kept_up(silent)()
-    with pytest.raises(LdptreeError) as told:
-        Server(work, start=False, again="ldptree run rides.toml")
-    assert str(told.value) == (
-        f"the Prefect server that `ldptree ui` keeps up here ({silent.removesuffix('/api')}) does not answer. "
-        f"End it (kill -9 {os.getpid()}), then go on with: ldptree run rides.toml"
-    )
-    assert standing.PATIENCE_SECONDS + 2 < 15
-
-
-def test_a_work_folder_has_one_server(work, url, kept_up):
-    kept_up(url)
-    with (
-        pytest.raises(ConfigError, match="a server of this work folder is up already"),
-        address_stated(work / "prefect", url),
-    ):
-        pass
-    assert Server(work, start=False).url == url
-
-
 def test_a_port_that_is_taken_is_refused_whoever_has_it(work):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))  # and does not listen
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=f"port {port} is taken"):
-            start_ui(work, port, lambda: None)
-    assert not (work / "prefect" / ADDRESS_FILE).exists()
+            start_ui(work, port, "127.0.0.1", print)
+    assert [*work.iterdir()] == []
 
 
-def test_a_named_server_that_hangs_or_is_not_there_is_told_in_time(work, silent, monkeypatch):
+@pytest.mark.parametrize("stated", [None, "", " ", "someone", "someone:", ":secret", " :secret", "someone: "])
+def test_other_machines_are_not_listened_to_without_both_a_user_and_a_password(work, stated):
+    os.environ.pop("PREFECT_SERVER_API_AUTH_STRING", None)
+    if stated is not None:
+        os.environ["PREFECT_SERVER_API_AUTH_STRING"] = stated
+    with socket.socket() as other:
+        other.bind(("0.0.0.0", 0))  # so that nothing is started there
+        with pytest.raises(ConfigError, match="Set PREFECT_SERVER_API_AUTH_STRING to a user:password"):
+            start_ui(work, other.getsockname()[1], "0.0.0.0", print)
+
+
+def test_a_named_server_that_hangs_or_is_not_there_is_told(work, monkeypatch):
     monkeypatch.setattr(server, "NAMED_SECONDS", 0.5)
-    for url in (silent, "http://127.0.0.1:9/api"):
-        os.environ["PREFECT_API_URL"] = url
-        with pytest.raises(
-            ConfigError, match=f"PREFECT_API_URL is {url}, but no Prefect server answers there"
-        ):
-            Server(work).wait()
+    with socket.socket() as silent:  # takes connections and says nothing, as a stopped process does
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        hangs = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        for url in (hangs, "http://127.0.0.1:9/api", "file:///etc", "nonsense"):
+            os.environ["PREFECT_API_URL"] = url
+            with pytest.raises(
+                ConfigError, match=f"PREFECT_API_URL is {url}, but no Prefect server answers there"
+            ):
+                Server(work).wait()
+
+
+def test_old_flow_runs_go_by_prefects_vacuum_but_not_from_a_database_that_the_user_named(work, monkeypatch):
+    vacuum = "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED"
+    assert environment(work)[vacuum] == "true"
+    monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "postgresql+asyncpg://db/prefect")
+    assert vacuum not in environment(work)
 
 
 @pytest.mark.parametrize(
@@ -188,36 +110,6 @@ def test_a_server_elsewhere_is_asked_through_the_proxy_that_stands(work):
         "HTTPS_PROXY": "http://proxy.example:3128",
         "PREFECT_API_URL": "https://prefect.example/api",
     }
-    assert Server(work).url == "https://prefect.example/api"
+    found = Server(work)
+    assert (found.url, found.temporary) == ("https://prefect.example/api", False)
     assert os.environ["HTTPS_PROXY"] == "http://proxy.example:3128"
-
-
-SERVING = """
-import contextlib, socket, sys, time, uvicorn
-from flows.server import process as server
-
-class Standing:
-    def __init__(self, config):
-        pass
-    def run(self, sockets):
-        with self.capture_signals():
-            print("ready", flush=True)
-            time.sleep(60)
-
-uvicorn.Server = Standing
-server._prepare_database = lambda: None
-server._serve(socket.socket().detach())
-"""
-
-
-def test_a_runs_server_outlives_a_signal_to_everybody_and_ends_with_the_run():
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        process.send_signal(number)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(timeout=0.3)
-    process.communicate(timeout=60)  # closes the pipe
-    assert process.returncode == 0

@@ -19,7 +19,7 @@ from tasks.progress import StepTime, expect, watch
     ],
 )
 def test_the_time_left_is_told_by_what_was_computed(done, found, failed, says):
-    entry = StepTime("cell", shards=600, shards_done=done, found=found, failed=failed)
+    entry = StepTime("cell", shards=600, shards_done=done, n_reused=found, failed=failed)
     assert describe_progress(entry, 66.0, "cells") == says
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ldptree.encoding import CategoricalFeature, Encoding, Level, NumericFeature
-from ldptree.families.fit_classes import fit_model
-from ldptree.families.fit_numbers import PublicLabels, fit_regression
+from ldptree.families.tree_fit import PublicLabels, fit_model, fit_regression
 from ldptree.mechanisms import mechanism_for, number_mechanism_for
 from ldptree.models import Model
 from ldptree.models.tree import ClassTree, NumberTree

@@ -8,7 +8,7 @@ import numpy as np
 
 from ldptree.coins import Words
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.families.fit_numbers import PublicLabels
+from ldptree.families.tree_fit import PublicLabels
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import Protocol

@@ -381,14 +381,6 @@ def test_a_base_goes_with_a_joint_report_of_a_number_only(changes, said):
         protocol_of(**changes)
 
 
-def test_a_base_with_a_slope_is_an_older_versions_and_refused_with_what_to_do():
-    data = plain("number")
-    with pytest.raises(
-        ProtocolMismatch, match=r'it has a slope, a straight line beside base "tree".* base = "blend"'
-    ):
-        client_of(signed(data | {"base": data["base"] | {"slope": {}}}))
-
-
 @pytest.mark.parametrize("base", [[], "x", 1, True, [[]]])
 def test_a_base_is_an_object(base):
     with pytest.raises(ProtocolMismatch, match='field "base" has the wrong type'):
@@ -547,7 +539,7 @@ def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_clas
         monkeypatch.setattr(fit, name, n_trees)
     encoding, X, y = people(400, n_classes)
     max_bytes = 60_000
-    family = Correction(epsilon=4.0, heading={"target": "y"}, base="forest", max_bytes=max_bytes)
+    family = Correction(epsilon=4.0, heading={"target": "y"}, base="forest", max_protocol_bytes=max_bytes)
     labels = tuple("abc"[:n_classes])
     view = family.summarize(PublicRows(encoding=encoding, X=X, y=y, label=labels, n_private=10**6))
     assert view.evidence.base.ensemble.roots.size >= 20
@@ -558,7 +550,7 @@ def test_a_forest_is_shrunk_until_the_whole_protocol_has_the_size_allowed(n_clas
     assert 0.7 * max_bytes < len(text) <= max_bytes
     client_of(text, max_protocol_bytes=max_bytes, words=Words.seeded(np.random.SeedSequence(1)))
     with pytest.raises(ConfigError, match=rf"{len(text):,} bytes, at most {len(text) - 1:,} are allowed"):
-        replace(family, max_bytes=len(text) - 1).publish(view, plan)
+        replace(family, max_protocol_bytes=len(text) - 1).publish(view, plan)
 
 
 def test_a_model_of_ones_own_is_not_shrunk_but_refused_with_its_size():
@@ -570,7 +562,7 @@ def test_a_model_of_ones_own_is_not_shrunk_but_refused_with_its_size():
         ConfigError, match=r"base: [\d,]+ bytes in a protocol \(20 trees, [\d,]+ nodes\), at most"
     ):
         _ = (
-            Correction(epsilon=4.0, heading={"target": "y"}, base=fitted, max_bytes=50_000)
+            Correction(epsilon=4.0, heading={"target": "y"}, base=fitted, max_protocol_bytes=50_000)
             .summarize(PublicRows(encoding=encoding, X=X, y=y, label=(), n_private=10))
             .evidence
         )

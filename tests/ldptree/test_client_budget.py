@@ -20,7 +20,7 @@ from test_vectors import ROWS, protocol_of
 
 from ldptree.client import Client, FileMemory
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
+from ldptree.errors import BudgetError, ConfigError, DataError
 from ldptree.mechanisms import mechanism_for
 
 X, Y = ROWS[0]
@@ -255,29 +255,6 @@ def test_killed_at_any_time_it_has_kept_what_it_gave_out_and_spends_no_more(tmp_
     assert len(by_question) == n == 12
     assert given_out == {entry["report"] for entry in by_question.values()}
     assert {p.name for p in tmp_path.iterdir()} == {"answered.json", ".answered.json.lock"}
-
-
-def earlier(path, protocol, holder=""):
-    """A memory as ldptree kept it before it kept what reports cost."""
-    report = Client(protocol, max_epsilon=1.0, memory={}).report(X, Y)
-    campaign = protocol.campaign or protocol.digest
-    path.write_text(json.dumps({json.dumps([holder, campaign, 1]): report.to_json()}))
-    return report
-
-
-def test_a_memory_of_an_earlier_version_opens_and_its_answers_stand(tmp_path):
-    path = tmp_path / "answered.json"
-    report = earlier(path, asked_in("a"))
-    with pytest.raises(BudgetError, match=r"what the answer to 'a', round 1 cost was not kept"):
-        answer(asked_in("b", 0.5), FileMemory(path))
-    with pytest.raises(ProtocolMismatch, match="twice"):
-        answer(asked_in("a", 0.5), FileMemory(path))
-    assert answer(asked_in("c"), FileMemory(path), holder="somebody else")
-    assert answer(asked_in("a"), FileMemory(path), lifetime=1.4) == report
-    with pytest.raises(BudgetError, match=r"1 of the 1\.4"):
-        answer(asked_in("b", 0.5), FileMemory(path))
-    assert answer(asked_in("a"), FileMemory(path)) == report
-    assert n_answered([asked_in("b", 0.25)], FileMemory(path)) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from ldptree.coins import Words
+from ldptree.coins import RATE_UNIT, Words, left_of
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ProtocolMismatch
 from ldptree.estimators.holders import respond_with
@@ -24,7 +26,11 @@ from ldptree.families.family import (
 )
 from ldptree.families.questions import question_from_json
 from ldptree.families.tree import LPCT, LPDT
-from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
+from ldptree.mechanisms.masked import MASKED
+from ldptree.mechanisms.numbers import NUMBERS
+from ldptree.mechanisms.oracles.grr import Grr
+from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.protocol.ledger import Ledger
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import PublicView
@@ -33,7 +39,7 @@ ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", 
 ASKS = {"epsilon": 2.0, "heading": {"target": "y"}, "seed": 5}
 TREES = {
     "lpct": (LPCT(**ASKS), "class"),
-    "lpct, Algorithm 2": (LPCT(**ASKS, prune=PaperOptions(), partition="max-edge", depth=3), "class"),
+    "lpct, Algorithm 2": (LPCT(**ASKS, prune="paper", partition="max-edge", depth=3), "class"),
     "lpdt": (LPDT(**ASKS), "number"),
     "correction of a class": (Correction(**ASKS, base="tree"), "class"),
     "correction of a number": (Correction(**ASKS, base="tree"), "number"),
@@ -90,6 +96,57 @@ def rounds_conversation(name):
 CONVERSATIONS = dict.fromkeys(TREES, tree_conversation) | dict.fromkeys(ROUNDS, rounds_conversation)
 
 
+EPSILONS = (0.05, 0.1, 0.3, 0.7, 1.0, 1.1, 2.0, 3.3, 8.0)
+RHOS = (0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9, 0.99)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize("mechanism", MASKED)
+def test_the_parts_of_an_epsilon_that_histoftree_splits_are_no_more_than_it_exactly(epsilon, rho, mechanism):
+    """Its label is sent by what spends all of its part, as integers may not."""
+    X, y = people("number", 40)
+    protects = np.tile([False, False, True], (len(X), 1))
+    problem = LearningProblem(columns=("a", "b", "c"), epsilon=epsilon, label=(-0.5, 1.5), seed=3)
+    family = FAMILIES["histoftree"].build(problem, rho=rho, mechanism=mechanism, label="laplace", t=2, p=1)
+    words = Words.seeded(np.random.SeedSequence(7))
+
+    def answer(question, at):
+        return question.randomize(X[at], y[at], protects[at], words)
+
+    view = PublicView.of(X, protects)
+    label, cells = (one.question for one in collect_answers(family, view, respond_in_rounds(view, answer)))
+    assert Fraction(label.epsilon) + Fraction(cells.epsilon) <= Fraction(epsilon)
+    coins = [Grr.for_values(cells.epsilon, size).epsilon for size in range(2, 9)]
+    assert max(coins) <= cells.epsilon
+    assert label.epsilon + cells.epsilon == pytest.approx(epsilon, rel=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("share", RHOS)
+def test_what_is_left_of_an_epsilon_is_the_most_that_does_not_exceed_it(epsilon, share):
+    left = left_of(epsilon, epsilon * share)
+    assert Fraction(left) + Fraction(epsilon * share) <= Fraction(epsilon)
+    assert Fraction(math.nextafter(left, math.inf)) + Fraction(epsilon * share) > Fraction(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_mechanism_spends_more_than_its_epsilon_exactly_whatever_it_is_split_into(epsilon):
+    """Halves for cell and label, shares rho for a number, and whole ones as public features have."""
+    whole = Fraction(epsilon)
+    for choice in CHOICES[1:]:
+        for cells in (2, 5, 17):
+            assert Fraction(mechanism_for(choice, epsilon, cells, 2).epsilon) <= whole
+    for rho in RHOS:
+        number = number_mechanism_for("randomized_response", epsilon, 5, rho=rho)
+        steps = Fraction(number.steps * number.rate, RATE_UNIT)
+        assert Fraction(number.bits.epsilon) + steps <= Fraction(number.epsilon) <= whole
+    halves = mechanism_for("randomized_response", epsilon, 5, 3)
+    assert Fraction(halves.bits.epsilon) + Fraction(halves.label.epsilon) <= whole
+    assert all(Fraction(kind.for_budget(epsilon).epsilon) <= whole for kind in NUMBERS.values())
+    assert all(Fraction(SubsetSelection.for_values(epsilon, k).epsilon) <= whole for k in (2, 16))
+
+
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation_ends_and_no_question_is_asked_twice(name):
     family, view, respond = CONVERSATIONS[name](name)
@@ -128,7 +185,7 @@ def test_a_question_comes_back_from_its_text_asks_the_same_and_nothing_else_pass
         plain = json.loads(json.dumps(question.to_json()))
         again = question_from_json(json.dumps(plain))
         assert again.to_json() == question.to_json()
-        np.testing.assert_array_equal(again.respondents(view), respondents)
+        np.testing.assert_array_equal(again.respondents(view.n), respondents)
         sent = [
             one.randomize(rows, labels, mask, Words.seeded(np.random.SeedSequence(3)))
             for one in (question, again)

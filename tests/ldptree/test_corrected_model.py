@@ -125,14 +125,3 @@ def test_a_part_that_does_not_fit_is_refused_though_the_digest_fits(field, value
     data = json.loads(random_corrected("number", 7).to_json())
     with pytest.raises(DataError):
         CorrectedModel.from_json(signed(data | {field: value(data[field])}))
-
-
-# Graphviz
-
-
-def test_a_model_of_an_older_version_with_a_slope_is_refused_with_what_to_do():
-    data = json.loads(random_corrected("number", 8).to_json())
-    with pytest.raises(
-        DataError, match=r'it has a slope, a straight line beside base "tree".* base = "blend"'
-    ):
-        CorrectedModel.from_json(signed(data | {"slope": {"amount": 0.5}}))

@@ -29,13 +29,13 @@ from example_models import (
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError
-from ldptree.families.fit_classes import fit_model
+from ldptree.families.tree_fit import fit_model
 from ldptree.models import Model
 from ldptree.models.corrected import shares_of
 from ldptree.models.ensemble import Ensemble
 from ldptree.models.export.corrected_sql import TOLERANCE
+from ldptree.models.export.drawing import MOST_ENDS
 from ldptree.models.export.sql import literal, quote, typed_value
-from ldptree.models.export.svg import MOST_ENDS
 from ldptree.partition.tree import Partition
 from storage import foreign_tables
 

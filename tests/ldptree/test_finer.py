@@ -102,11 +102,3 @@ def test_nothing_is_parted_where_public_rows_have_no_say_or_a_depth_is_asked_for
     X, y, _, public = shifted(0, n=1500, n_public=500)
     one = LPDTRegressor(1.0, random_state=0, **settings).fit(X, y, public)
     assert one.model_.partition.digest == one.partition_.digest
-
-
-def test_tuning_keeps_the_parts_of_the_automatic_depth():
-    X, y, _, public = shifted(0, n=3000, n_public=500)
-    one = LPDTRegressor(2.0, tune="private", random_state=0, candidates=[{}, {"lam": "auto"}]).fit(
-        X, y, public
-    )
-    assert one.model_.partition.n_leaves > one.partition_.n_leaves

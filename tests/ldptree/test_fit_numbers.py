@@ -9,7 +9,9 @@ import pytest
 from number_examples import TREE, UNIT, Asked, people, protocol_of
 
 from ldptree.errors import ConfigError, DataError
-from ldptree.families.fit_numbers import check_settings, fit_regression
+from ldptree.families import FAMILIES, LearningProblem
+from ldptree.families.settings import LPCTSettings, LPDTSettings, PaperOptions
+from ldptree.families.tree_fit import fit_regression
 from ldptree.families.tree_public import PublicLabels
 from ldptree.inference.public_trust import INFLATIONS
 from ldptree.partition import Partition, grow_partition
@@ -132,7 +134,7 @@ def test_with_public_rows_alone_reports_count_for_nothing():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"prune": "variance"}, "known are smooth, fallback, none"),
+        ({"prune": "variance"}, "prune must be 'smooth', 'fallback' or 'none'"),
         ({"prune": "smooth", "rule": "ratio", "lam": 0.0}, 'prune = "none" or "fallback"'),
         ({"rule": "ratio", "prune": "none"}, "fixed lam"),
         ({"lam": -1.0}, "lam"),
@@ -141,11 +143,20 @@ def test_with_public_rows_alone_reports_count_for_nothing():
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(settings, said):
-    asked = Asked(n=200, n_public=20)
     with pytest.raises(ConfigError, match=said):
-        fit_regression(asked.protocol, asked.totals, asked.public, **settings)
-    with pytest.raises(ConfigError, match=said):
-        check_settings(**({"lam": "learned", "prune": "smooth", "rule": "margin"} | settings))
+        LPDTSettings(**settings)
+
+
+@pytest.mark.parametrize("lam", ["inf", math.inf])
+def test_settings_that_a_step_was_called_with_are_those_that_totals_are_read_by(lam):
+    problem = LearningProblem(columns=("a",), epsilon=1.0, label=(0, 1), seed=1, heading={"target": "y"})
+    switches = {"termination": False, "stop_at_public": True}
+    paper = LPCTSettings(prune="paper", paper=switches, lam=lam)
+    family = FAMILIES["lpct"].build(problem, **paper.asked | paper.reading)
+    assert family.fit_arguments == {"lam": math.inf, "prune": PaperOptions(**switches), "rule": "margin"}
+    number = LPDTSettings(prune="none", lam=lam)
+    family = FAMILIES["lpdt"].build(problem, **number.asked | number.reading)
+    assert family.fit_arguments == {"lam": math.inf, "prune": "none", "rule": "margin"}
 
 
 def test_totals_and_labels_of_another_tree_and_nobodys_reports_are_refused():

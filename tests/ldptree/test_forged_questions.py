@@ -26,7 +26,7 @@ def asked():
     words = Words.seeded(np.random.SeedSequence(1))
     columns = Encoding((NumericFeature("a", 0.0, 1.0), NumericFeature("b", 0.0, 1.0)))
     curators = (
-        HistOfTree(epsilon=2.0, encoding=columns, low=-1.0, high=1.0, seed=0, n_binned=1, bins=2, depth=1),
+        HistOfTree(epsilon=2.0, encoding=columns, low=-1.0, high=1.0, seed=0, s=1, t=2, p=1),
         PublicFeatures(
             epsilon=2.0, columns=("a", "b"), low=(0.0,) * 2, high=(1.0,) * 2, ask_private="always"
         ),

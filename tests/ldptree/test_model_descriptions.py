@@ -9,7 +9,7 @@ import pytest
 from example_models import every_kind_of_feature, protocol_of, random_counts, random_tree, totals_of
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.families.fit_classes import fit_model
+from ldptree.families.tree_fit import fit_model
 from ldptree.models.description import Condition, Evidence, find_conditions, share_below
 from ldptree.models.tree import ClassTree
 from ldptree.partition.tree import Partition

@@ -28,9 +28,7 @@ from ldptree.families.public_features import PublicFeatureModel
 from ldptree.models import MODELS, Model, read_model
 from ldptree.models.public_view import PublicViewModel
 from ldptree.models.surface import Surface
-from ldptree.models.tree import TreeModel, speakers
-from ldptree.partition import PARTITIONS
-from ldptree.partition.tree import LEAF, Partition
+from ldptree.partition.tree import Partition
 
 
 def shown_model(estimator: str) -> PublicViewModel:
@@ -331,43 +329,6 @@ def test_columns_that_are_not_needed_change_no_answer(name: str) -> None:
             pairs = zip(model.predict_columns(changed), model.predict_columns(raw), strict=True)
             for (_, values), (_, before) in pairs:
                 np.testing.assert_array_equal(values, before)
-
-
-@pytest.mark.parametrize("name", ["three classes", "a number"])
-def test_a_truncated_model_answers_as_its_ancestors_do_and_can_be_released(name: str) -> None:
-    model = random_model(3, classes=(1, 2, 3)) if name == "three classes" else made(name)
-    assert isinstance(model, TreeModel)
-    tree = model.partition
-    for depth in range(tree.max_depth + 1):
-        shallow = model.truncate(depth=depth, min_rows=0)
-        at = np.arange(tree.n_nodes)
-        while (tree.depth[at] > depth).any():
-            at = np.where(tree.depth[at] > depth, tree.parent[at], at)
-        np.testing.assert_array_equal(shallow.answers, model.answers[at])
-        np.testing.assert_array_equal(shallow.probability, model.probability[at])
-        np.testing.assert_array_equal(shallow.estimate_sd, model.estimate_sd[at])
-        np.testing.assert_array_equal(shallow.decided_at, model.decided_at[at])
-        assert read_model(shallow.to_json()).digest == shallow.digest
-    assert model.truncate(depth=tree.max_depth, min_rows=0).digest == model.digest
-
-
-@pytest.mark.parametrize(("depth", "min_rows"), [(5, 20), (3, 1), (4, 9), (0, 1)])
-def test_a_truncated_tree_is_the_one_that_max_edge_would_have_grown(depth, min_rows):
-    rng = np.random.default_rng(3)
-    X, y = rng.random((150, 2)).astype(np.float32) ** 2, rng.random(150)
-    settings = {"n_classes": 2, "criterion": "variance"}
-    deep = PARTITIONS["max-edge"](X, y, depth=5, min_samples_leaf=1, **settings)
-    grown = PARTITIONS["max-edge"](X, y, depth=depth, min_samples_leaf=min_rows, **settings)
-    rows = np.zeros(deep.n_nodes, np.int64)
-    cells, nodes = deep.paths()
-    np.add.at(rows, nodes, np.bincount(deep.apply(X), minlength=deep.n_leaves)[cells])
-    speaker = speakers(deep, rows, depth=depth, min_rows=min_rows)
-    of_row = speaker[deep.leaves[deep.apply(X)]]
-    assert len(np.unique(speaker[deep.feature == LEAF])) == grown.n_leaves
-    # the same rows together
-    assert len(set(zip(of_row.tolist(), grown.apply(X).tolist(), strict=True))) == len(
-        np.unique(grown.apply(X))
-    )
 
 
 @pytest.mark.parametrize("name", ["histoftree", "public_features"])

@@ -1,7 +1,6 @@
 """The estimators as the papers print them, in plain loops, against what the program makes of the same reports.
 
-LPCT: Ma and Yang, JMLR 2024. LPDT: Ma et al., NeurIPS 2023. HistOfTree: Ma, Jia and Yang, AISTATS 2025. The rivals: as LPDT (D.1)
-and HistOfTree (C.1) describe them.
+LPCT: Ma and Yang, JMLR 2024. LPDT: Ma et al., NeurIPS 2023. HistOfTree: Ma, Jia and Yang, AISTATS 2025.
 """
 
 from __future__ import annotations
@@ -13,19 +12,14 @@ import numpy as np
 import pytest
 from number_examples import Asked
 from scipy.stats import kstest
-from sklearn.tree import DecisionTreeRegressor
 
-from ldptree.baselines.deconv import DeconvolutionRegressor
-from ldptree.baselines.dt import PlainTreeRegressor
-from ldptree.baselines.histograms import APHISTRegressor, HistRegressor, PHISTRegressor
-from ldptree.baselines.krr import KaryResponseRegressor
-from ldptree.baselines.label_dt import LabelTreeRegressor, PublicPartTreeRegressor
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.family import converse, respond_in_rounds
-from ldptree.families.fit_numbers import fit_regression
 from ldptree.families.histoftree import HistOfTree, choose_shape
-from ldptree.inference.algorithm_2 import PaperOptions, prune
+from ldptree.families.settings import PaperOptions
+from ldptree.families.tree_fit import fit_regression
+from ldptree.inference.algorithm_2 import prune
 from ldptree.inference.weighting import gather_class_evidence, weigh_evidence
 from ldptree.partition import Partition
 from ldptree.partition.max_edge import grow_max_edge
@@ -201,7 +195,7 @@ class Collected:
         self.W = rng.random((N, 3)) < [0.9, 0.5, 0.3]
         names = tuple(NumericFeature(name, 0.0, 1.0) for name in "abc")
         family = HistOfTree(
-            epsilon=EPSILON, encoding=Encoding(names), low=-M, high=M, n_binned=1, bins=2, depth=2,
+            epsilon=EPSILON, encoding=Encoding(names), low=-M, high=M, s=1, t=2, p=2,
             mechanism=mechanism, label="laplace",
         )  # fmt: skip
         view, words = PublicView.of(self.X, self.W), Words.seeded(np.random.SeedSequence(1))
@@ -285,80 +279,3 @@ def test_with_everything_or_nothing_the_choice_is_lpdts():
     """Section 4.3: W = 1 for the first n - n_Q holders and 0 for the others makes s = 0 the best."""
     protects = np.repeat(np.arange(20_000)[:, None] < 12_000, 5, axis=1)
     assert choose_shape(protects, 4.0, bias_weight=1.0).n_binned == 0
-
-
-# The rivals
-
-
-def rows(n=200, d=2):
-    rng = np.random.default_rng(4)
-    X = rng.random((n, d))
-    return X, np.clip(X[:, 0] + rng.normal(0, 0.3, n), -1, 1)
-
-
-@pytest.mark.parametrize("kind", [PHISTRegressor, APHISTRegressor, HistRegressor])
-def test_a_cube_has_the_printed_ratio_of_noisy_sums(kind, monkeypatch):
-    """Z / W of n reports, W = 1[x in A] + 4 / eps Lap and Z = y 1[x in A] + 4 M / eps Lap; APHIST halves W with the volume."""
-    (X, y), epsilon, threshold = rows(), 2.0, 0.1
-    noise = np.random.default_rng(5).laplace(size=(2, 9)) * math.sqrt(len(y))
-    drawn = iter(noise)
-    monkeypatch.setattr(
-        "ldptree.baselines.histograms.laplace_sums", lambda n, size, scale, generator: scale * next(drawn)
-    )
-    model = kind(epsilon, bins=3, threshold=threshold, random_state=0).fit(X, y)
-    for a, b in itertools.product(range(3), range(3)):
-        middle = np.array([[(a + 0.5) / 3, (b + 0.5) / 3]])
-        j = int(model.histogram_.apply(middle)[0])
-        is_in = (np.minimum((X * 3).astype(int), 2) == [a, b]).all(axis=1)
-        W = (is_in.sum() + 4 / epsilon * noise[0, j]) / len(y)
-        Z = (y[is_in].sum() + 4 * 1.0 / epsilon * noise[1, j]) / len(y)
-        below = (W + 1 / 9) / 2 if kind is APHISTRegressor else W
-        expected = Z / below if below >= threshold else 0.0
-        assert model.predict(middle)[0] == pytest.approx(expected)
-
-
-def test_deconvolution_is_the_printed_ratio_of_kernels():
-    """L(u) = K(u) (1 - (b / h)^2 (u^2 - 1)), multiplied over the features, b = (d + 1) / eps."""
-    (X, y), epsilon, h = rows(30), 4.0, 0.4
-    model = DeconvolutionRegressor(epsilon, bandwidth=h, random_state=0).fit(X, y)
-    b = (2 + 1) / epsilon
-    for point in np.array([[0.2, 0.7], [0.5, 0.5], [0.9, 0.1]]):
-        above = below = 0.0
-        for *x, label in model.reports_:
-            weight = 1.0
-            for u in ((point[j] - x[j]) / h for j in range(2)):
-                weight *= math.exp(-(u**2) / 2) * (1 - (b / h) ** 2 * (u**2 - 1))
-            above, below = above + label * weight, below + weight
-        assert model.predict(point[None])[0] == pytest.approx(above / below)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        KaryResponseRegressor(2.0, bins=3, max_depth=3, random_state=0),
-        LabelTreeRegressor(2.0, max_depth=3, random_state=0),
-        PublicPartTreeRegressor(2.0, private_features=[0], max_depth=3, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_a_leaf_of_a_rival_s_tree_has_the_mean_of_the_reported_labels(model):
-    X, y = rows()
-    model.fit(X, y)
-    is_krr = isinstance(model, KaryResponseRegressor)
-    seen = model.reports_[:, :-1] if is_krr else X[:, getattr(model, "features_", [0, 1])]
-    labels = model.reports_[:, -1] if is_krr else model.noisy_labels_
-    leaves = model.tree_.apply(seen)
-    found = model.tree_.predict(seen)
-    for leaf in set(leaves.tolist()):
-        assert found[leaves == leaf] == pytest.approx(labels[leaves == leaf].mean())
-    if is_krr:  # the middles of reported bins
-        assert set((seen * 6).round(9).ravel()) == {1.0, 3.0, 5.0}
-    else:
-        np.testing.assert_array_equal(model.predict(X), found)
-
-
-def test_dt_is_scikit_learns_tree():
-    X, y = rows()
-    found = PlainTreeRegressor(max_depth=3, min_samples_leaf=4).fit(X, y).predict(X)
-    expected = DecisionTreeRegressor(max_depth=3, min_samples_leaf=4, random_state=0).fit(X, y).predict(X)
-    np.testing.assert_allclose(found, expected)

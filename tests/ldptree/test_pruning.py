@@ -10,7 +10,7 @@ import pytest
 from example_models import protocol_of, totals_of
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.families.fit_classes import fit_model
+from ldptree.families.tree_fit import fit_model
 from ldptree.inference.depth import automatic_depth
 from ldptree.inference.pruning import PRUNINGS, prune_by_variance
 from ldptree.inference.weighting import gather_class_evidence, weigh_evidence

@@ -9,7 +9,7 @@ from base_examples import protocol_of as base_protocol
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
-from ldptree.families.fit_numbers import fit_regression
+from ldptree.families.tree_fit import fit_regression
 from ldptree.families.tree_public import PublicLabels
 from ldptree.mechanisms import CHOICES, number_mechanism_for
 from ldptree.partition.tree import Partition

@@ -98,7 +98,7 @@ def test_every_holder_answers_at_most_one_question_and_shown_features_are_not_to
     before = shown.values.copy()
     asked, answers, who = curator(4.0, ask_private="always"), [], []
     while (question := asked.ask(shown, answers)) is not None:
-        at = question.respondents(shown)
+        at = question.respondents(shown.n)
         reports = question.randomize(rows[at], np.zeros(at.size), shown.protects[at], words(len(answers)))
         answers.append(AnsweredQuestion(question, at, reports))
         who.append(at)

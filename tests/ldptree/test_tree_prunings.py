@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ldptree.inference.averaged_prunings import average_prunings
+from ldptree.inference.pruning import average_prunings
 from ldptree.inference.tree_gaussian import Levels
 
 PARENT = np.array([-1, 0, 0, 1, 1, 2, 2, 3, 3])

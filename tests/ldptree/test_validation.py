@@ -15,11 +15,7 @@ import sklearn
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 
-from ldptree import baselines, estimators
-from ldptree.baselines.deconv import DeconvolutionRegressor
-from ldptree.baselines.histograms import APHISTRegressor, PHISTRegressor
-from ldptree.baselines.krr import KaryResponseRegressor
-from ldptree.baselines.label_dt import LabelTreeRegressor
+from ldptree import estimators
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import (
     CorrectionClassifier,
@@ -165,11 +161,6 @@ REGRESSORS = [
     CorrectionRegressor(1.0, base="tree"),
     HistOfTreeRegressor(1.0),
     PublicFeatureRegressor(1.0, private_features=[]),
-    *(
-        kind(epsilon=1.0, random_state=0)
-        for kind in (APHISTRegressor, DeconvolutionRegressor, PHISTRegressor)
-    ),
-    *(kind(epsilon=1.0, random_state=0) for kind in (LabelTreeRegressor, KaryResponseRegressor)),
 ]
 
 
@@ -327,7 +318,6 @@ MASKED = [
     *(kind(1.0, base="tree") for kind in (CorrectionClassifier, CorrectionRegressor)),
     *(kind(1.0) for kind in (PublicFeatureClassifier, PublicFeatureRegressor)),
     PublicRangeScaler(),
-    *(baselines.REGRESSORS[name]() for name in ("dt_pub", "krr", "par_dt")),
 ]
 
 
@@ -365,10 +355,7 @@ def test_folds_keep_a_mask_beside_its_rows():
         assert len(scores["test_score"]) == 3
 
 
-SEEDED = [
-    *(kind for name in estimators.__all__ if (kind := getattr(estimators, name)) is not PublicRangeScaler),
-    *baselines.REGRESSORS.values(),
-]
+SEEDED = [kind for name in estimators.__all__ if (kind := getattr(estimators, name)) is not PublicRangeScaler]
 WRONG = [-1, 2**32, 2**40, 10**400, 0.5, "x", True, np.nan, [1, 2], np.random.default_rng(0)]
 
 

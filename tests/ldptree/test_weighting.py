@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from ldptree.errors import ConfigError
 from ldptree.inference import model_uncertainty
 from ldptree.inference.cell_masses import cell_masses, public_shares
 from ldptree.inference.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
@@ -182,12 +181,6 @@ def test_of_many_processes_some_at_a_time_leave_the_doubt_that_all_at_once_do(mo
         by_two = model_uncertainty.model_uncertainty(found, weighted, pruned, rule)
         np.testing.assert_allclose(by_two.of_nodes, at_once.of_nodes)
         assert by_two.of_mean == pytest.approx(at_once.of_mean)
-
-
-@pytest.mark.parametrize("lam", ["best", -1.0, math.nan])
-def test_an_unknown_lam_is_refused(lam: str | float) -> None:
-    with pytest.raises(ConfigError, match="learned"):
-        weigh_evidence(evidence(SHARES, SHARES), lam)
 
 
 def test_each_component_of_the_discrepancy_costs_its_nats() -> None:

@@ -127,7 +127,7 @@ class _Walk:
         found = []
         for curator in curators:
             question = curator.ask(self._shown, answers)
-            holders = np.zeros(0, dtype=np.int64) if question is None else question.respondents(self._shown)
+            holders = np.zeros(0, dtype=np.int64) if question is None else question.respondents(self._shown.n)
             found.append((question, holders, None if question is None else question.to_json()))
         first, holders, text = found[0]
         if any(other != text or not np.array_equal(who, holders) for _, who, other in found[1:]):

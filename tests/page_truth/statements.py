@@ -209,6 +209,7 @@ def explained(run: Run, key: str, text: str) -> list[str]:
     values += [100.0 * min(sum(c["share"] for c in clear), 1.0), float(len(clear)), 1.0]
     if key == "made":
         values.append(run.facts["making"]["peak_rss_mb"] / 1000)  # GB where it is much
+        values += map(float, divmod(round(run.facts["making"]["seconds"]), 60))  # minutes, and seconds
     if key == "recall":
         confusion = ours(run)["confusion"]
         values = [100.0 * row[i] / sum(row) for i, row in enumerate(confusion) if sum(row)]

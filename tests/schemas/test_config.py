@@ -41,7 +41,11 @@ def written(folder: Path, text: str) -> Path:
 
 def test_ten_lines_make_a_run_and_the_rest_has_defaults():
     config = parse(raw())
-    assert (config.model.estimator, config.model.partition, config.model.depth) == ("auto", "cart", "auto")
+    assert (config.model.estimator, config.model.settings.partition, config.model.settings.depth) == (
+        "auto",
+        "cart",
+        "auto",
+    )
     assert (config.privacy.mechanism, config.privacy.outside) == ("auto", "clip")
     assert config.privacy.max_report_bytes == 2 * 2**30
     assert (config.dataset.holder, config.dataset.test_fraction, config.evaluate) == ("row", 0.2, True)
@@ -129,7 +133,10 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(changes, key, near):
     [
         ({"privacy": {"epsilon": 1.0, "mechanism": "oeu"}}, "got 'oeu'; did you mean 'oue'?"),
         ({"model": LPCT | {"prune": "smoth"}}, "got 'smoth'; did you mean 'smooth'?"),
-        ({"model": LPCT | {"lam": "lerned"}}, "or a valid number, got 'lerned'; did you mean 'learned'?"),
+        (
+            {"model": LPCT | {"lam": "lerned"}},
+            "or a number from 0 to infinity, got 'lerned'; did you mean 'learned'?",
+        ),
     ],
 )
 def test_an_unknown_word_is_told_with_the_nearest_known_one(changes, said):
@@ -152,12 +159,12 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
         ({"evaluate": "maybe"}, "evaluate", "got 'maybe'"),
         ({"model": {"estimator": "forest"}}, "model.estimator", "'lpct'"),
         ({"model": {"partition": "kd"}}, "model.partition", "'cart', 'max-edge' or 'random-edge'"),
-        ({"model": {"depth": -1}}, "model.depth", "'auto' or greater than or equal to 0, got -1"),
-        ({"model": {"depth": 63}}, "model.depth", "less than or equal to 62, got 63"),
-        ({"model": {"depth": True}}, "model.depth", "true and false are not numbers"),
+        ({"model": {"depth": -1}}, "model.depth", "'auto' or a whole number from 0 to 62, got -1"),
+        ({"model": {"depth": 63}}, "model.depth", "whole number from 0 to 62, got 63"),
+        ({"model": {"depth": True}}, "model.depth", "whole number from 0 to 62, got True"),
         ({"model": LPCT | {"lam": -0.5}}, "model.lam", "from 0"),
         ({"model": LPCT | {"lam": math.nan}}, "model.lam", "from 0"),
-        ({"model": LPCT | {"lam": "best"}}, "model.lam", "'learned', 'auto' or 'inf' or a valid number"),
+        ({"model": LPCT | {"lam": "best"}}, "model.lam", "'learned', 'auto' or a number from 0"),
         ({"model": LPCT | {"prune": "hard"}}, "model.prune", "'smooth', 'variance', 'none' or 'paper'"),
         ({"model": {"min_samples_leaf": 0}}, "model.min_samples_leaf", "got 0"),
         (
@@ -182,15 +189,14 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
                 "model": LPCT,
             },
             "privacy.mechanism",
-            'is for two classes, and dataset.classes has 3; use "auto"',
+            'is for two classes, and there are 3; use "auto"',
         ),
         (
             {
                 "privacy": {"mechanism": "signed_subset"},
-                "model": {"estimator": "correction"},
-                "correction": {"label_levels": 4},
+                "model": {"estimator": "correction", "label_levels": 4},
             },
-            "correction.label_levels",
+            "model.label_levels",
             '"signed_subset" rounds to 2 levels, not to 4; leave it out',
         ),
         (
@@ -205,7 +211,7 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
                 "features": {"private": []},
             },
             "privacy.mechanism",
-            "public_features has mechanisms of its own; leave it out",
+            "a family that asks in rounds has its own; leave it out",
         ),
         ({"privacy": {"outside": "wrap"}}, "privacy.outside", "'clip' or 'drop'"),
         ({"privacy": {"max_report_bytes": -1}}, "privacy.max_report_bytes", "got -1"),
@@ -279,15 +285,15 @@ def test_assignments_are_laid_over_the_file(tmp_path):
             "simulation.noise_seed=5",
         ],
     )
-    assert (config.privacy.epsilon, config.model.depth, config.dataset.drop) == (3.0, 4, ("tips",))
+    assert (config.privacy.epsilon, config.model.settings.depth, config.dataset.drop) == (3.0, 4, ("tips",))
     assert (config.privacy.mechanism, config.simulation.noise_seed) == ("oue", 5)
 
 
 def test_a_key_can_be_taken_away(tmp_path):
     config = load("wine", ["model.estimator=correction", "model.label_range="])
     assert config.model.estimator == "correction"
-    assert "label_range" not in config.model.settings
-    assert load("wine", ["model=", "model.estimator=lpdt"]).model.label_range is None
+    assert "label_range" not in config.model.settings.names()
+    assert load("wine", ["model=", "model.estimator=lpdt"]).model.settings.label_range is None
     assert load("wine", ["simulation.noise_seed= "]).simulation.noise_seed is None
     assert load("wine", ["privacy.epsilon="]).privacy.epsilon == 1.0
 
@@ -308,7 +314,7 @@ def test_what_is_to_be_left_out_is_told_with_how_to_do_it():
     remedy = r"model\.label_range: is for .*leave it out .*\(--set model\.label_range= takes it away\)"
     with pytest.raises(ConfigError, match=remedy):
         load("wine", ["model.estimator=correction"])
-    for config, typed in (("wine", ["correction.base=tree"]), ("quickstart", ["model.label_range=[0, 1]"])):
+    for config, typed in (("wine", ["model.base=tree"]), ("quickstart", ["model.label_range=[0, 1]"])):
         with pytest.raises(ConfigError) as told:
             load(config, typed)
         assert "leave it out" in str(told.value)

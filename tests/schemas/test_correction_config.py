@@ -17,12 +17,12 @@ def test_the_defaults_are_those_of_the_estimators():
     for of in (CorrectionClassifier, CorrectionRegressor):
         other = of(epsilon=2.0)
         for key in ("partition", "depth"):
-            assert getattr(config.model, key) == getattr(other, key)
+            assert getattr(config.model.settings, key) == getattr(other, key)
         for key in ("base", "label_levels", "max_protocol_bytes"):
-            assert getattr(config.correction, key) == getattr(other, key)
+            assert getattr(config.model.settings, key) == getattr(other, key)
         assert config.privacy.mechanism == other.mechanism
-    assert config.correction.residual_range == CorrectionRegressor(epsilon=2.0).residual_range
-    assert config.model.min_samples_leaf == "auto"
+    assert config.model.settings.residual_range == CorrectionRegressor(epsilon=2.0).residual_range
+    assert config.model.settings.min_samples_leaf == "auto"
 
 
 def test_a_label_is_a_class_where_one_is_declared_and_a_number_where_none_is():
@@ -41,7 +41,10 @@ def test_a_label_is_a_class_where_one_is_declared_and_a_number_where_none_is():
         ({"unit": "$"}, "number"),
     ]:
         assert rides_config("a.csv", **MENDED, dataset=plain["dataset"] | dataset).label == label
-    assert rides_config("a.csv", **plain, correction={"residual_range": 2.0}).label == "number"
+    assert (
+        rides_config("a.csv", **plain | {"model": MENDED["model"] | {"residual_range": 2.0}}).label
+        == "number"
+    )
 
 
 @pytest.mark.parametrize(("make", "label"), [(rides_config, "number"), (fares_config, "class")])
@@ -54,16 +57,10 @@ def test_a_label_that_the_estimator_does_not_learn_is_refused(make, label):
 def test_other_trees_are_one_word_away_and_known_by_the_keys_they_always_had(estimator):
     make = rides_config if estimator == "lpct" else fares_config
     plain = make("a.csv", model={"estimator": estimator}).model_dump(mode="json")
-    assert "correction" not in plain
+    assert "base" not in plain["model"]
     mended = make("a.csv", **MENDED).model_dump(mode="json")
-    assert mended["correction"]["base"] == "auto"
+    assert mended["model"]["base"] == "auto"
     assert {"lam", "prune", "rule", "paper", "rho"}.isdisjoint(mended["model"])
-
-
-def test_the_slope_of_an_older_version_is_refused_with_what_to_do():
-    for value in ("auto", "none"):
-        with pytest.raises(ConfigError, match=r'correction.* slope: this version has no .* base = "blend"'):
-            fares_config("a.csv", **MENDED, correction={"slope": value})
 
 
 @pytest.mark.parametrize("name", ["quickstart", "chicago", "taxi_fare"])
@@ -76,31 +73,34 @@ def test_ready_made_runs_correct_a_public_model_and_their_tree_is_one_word_away(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"model": {"lam": "auto"}}, 'model.lam: is for estimator = "lpct"; leave it out with "correction"'),
+        (
+            {"model": {"lam": "auto"}},
+            'model.lam: is for estimator = "lpct" or "lpdt"; leave it out with "correction"',
+        ),
         (
             {"model": {"prune": "none"}},
-            'model.prune: is for estimator = "lpct"; leave it out with "correction"',
+            'model.prune: is for estimator = "lpct" or "lpdt"; leave it out with "correction"',
         ),
         ({"model": {"rho": 0.4}}, 'model.rho: is for estimator = "lpdt"'),
         ({"model": {"label_range": [0, 1]}}, 'model.label_range: is for estimator = "lpdt"'),
-        ({"correction": {"base": "forrest"}}, "correction.base: "),
-        ({"correction": {"bas": "forest"}}, "correction.bas: unknown key; did you mean base?"),
-        ({"correction": {"label_levels": 1}}, 'write "auto", or from 2 to 1024 levels, got 1'),
-        ({"correction": {"label_levels": True}}, "true and false are not numbers"),
-        ({"correction": {"residual_range": 0.0}}, 'write "auto", or a number above 0, got 0.0'),
-        ({"correction": {"residual_range": float("inf")}}, 'write "auto", or a number above 0, got inf'),
+        ({"model": {"base": "forrest"}}, "model.base: must be "),
+        ({"model": {"bas": "forest"}}, "model.bas: unknown key; did you mean base?"),
+        ({"model": {"label_levels": 1}}, "must be 'auto' or a whole number from 2 to 1,024, got 1"),
+        ({"model": {"label_levels": True}}, "from 2 to 1,024, got True"),
+        ({"model": {"residual_range": 0.0}}, "must be 'auto' or a number above 0, got 0.0"),
+        ({"model": {"residual_range": float("inf")}}, "must be 'auto' or a number above 0, got inf"),
         (
-            {"correction": {"residual_range": 0.5}},
-            "correction.residual_range: is for a label that is a number",
+            {"model": {"residual_range": 0.5}},
+            "model.residual_range: is for a label that is a number",
         ),
-        ({"correction": {"max_protocol_bytes": 0}}, "correction.max_protocol_bytes: "),
+        ({"model": {"max_protocol_bytes": 0}}, "model.max_protocol_bytes: "),
         (
             {"privacy": {"epsilon": 1.0, "mechanism": "discrete_laplace"}},
             'privacy.mechanism: "discrete_laplace" is not for a residual, which is reported together with its cell; use one of',
         ),
         (
-            {"model": {"estimator": "lpct"}, "correction": {"base": "tree"}},
-            'correction: is for model.estimator = "correction"',
+            {"model": {"estimator": "lpct", "base": "tree"}},
+            'model.base: is for estimator = "correction"; leave it out with "lpct"',
         ),
     ],
 )

@@ -77,7 +77,6 @@ def test_no_value_is_bent_to_fit_its_type():
         ({"types": {"area": "float"}}, "types.area"),
         ({"rows": 10}, "only a simulated data set"),
         ({"test_fraction": 1.0}, "test_fraction"),
-        ({"max_bad_fraction": -0.1}, "max_bad_fraction"),
         ({"delimiter": ";;"}, "delimiter"),
         ({"derive": {"_row": "1"}}, "ldptree adds"),
         ({"columns": ["a", "paid"], "derive": {"a": "1"}}, "new name"),

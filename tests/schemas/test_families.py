@@ -2,42 +2,113 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
 import jsonschema
 import pytest
+from sklearn.base import clone
 
 from ldptree.errors import ConfigError
+from ldptree.estimators.estimator import PublicRowsEstimator
+from ldptree.families import FAMILIES, RegisteredFamily
+from ldptree.families.settings import LPCTSettings
+from ldptree.settings import Limits
 from schemas.config import RunConfig, parse
-from schemas.families import FAMILIES, OWNERS
+from schemas.families import settings_by_name
+
+BY_NAME = settings_by_name()
 
 
 def plain(estimator, **model):
-    features = {"features": {"private": []}} if FAMILIES[estimator].in_rounds else {}
+    in_rounds = estimator in FAMILIES and FAMILIES[estimator].in_rounds
     return {
         "name": "a",
         "dataset": {"name": "own", "path": ["a.csv"], "target": "paid", "public": "random 0.1"},
         "model": {"estimator": estimator} | model,
         "privacy": {"epsilon": 1.0},
-    } | features
+    } | ({"features": {"private": []}} if in_rounds else {})
 
 
-@pytest.mark.parametrize("estimator", FAMILIES)
+@dataclass(frozen=True, kw_only=True)
+class TidalSettings(LPCTSettings):
+    """A family with one setting more."""
+
+    tide: Literal["low", "high"] | Annotated[int, Limits(1, 9)] = "low"
+    """How far the water comes up."""
+
+
+def test_a_new_setting_is_one_line_and_stands_in_estimator_configuration_reference_and_help(monkeypatch):
+    """`tide` above is all that says so."""
+    build = FAMILIES["lpct"].build
+    monkeypatch.setitem(FAMILIES, "tidal", RegisteredFamily(build, TidalSettings))
+
+    class TidalClassifier(PublicRowsEstimator, settings=(TidalSettings,)):
+        """Args:
+        {parameters}
+        """
+
+    assert TidalClassifier().get_params()["tide"] == "low"
+    assert "tide: How far the water comes up." in TidalClassifier.__doc__
+    assert "tide" in inspect.signature(TidalClassifier).parameters
+    with pytest.raises(
+        ConfigError, match="tide must be 'low', 'high' or a whole number from 1 to 9, got 'hihg'; did"
+    ):
+        TidalClassifier(tide="hihg")._check_parameters()
+    assert clone(TidalClassifier(tide=3)).tide == 3
+
+    config = parse(plain("tidal", tide=4))
+    assert config.model.settings.tide == 4
+    assert config.model_dump(mode="json")["model"]["tide"] == 4
+    assert config.model.settings.asked["tide"] == 4
+    with pytest.raises(
+        ConfigError, match=r"model\.tide: must be 'low', 'high' or a whole number from 1 to 9, got 10"
+    ):
+        parse(plain("tidal", tide=10))
+    with pytest.raises(
+        ConfigError, match=r'model\.tide: is for estimator = "tidal"; leave it out with "lpct"'
+    ):
+        parse(plain("lpct", tide=4))
+    with pytest.raises(ConfigError, match=r"model\.tied: unknown key; did you mean tide\?"):
+        parse(plain("tidal", tied=4))
+
+    (form,) = (
+        one
+        for one in RunConfig.model_json_schema()["properties"]["model"]["anyOf"]
+        if one["title"] == "tidal"
+    )
+    assert form["properties"]["tide"]["description"] == "How far the water comes up."
+    sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+    reference = importlib.import_module("write_reference")
+    line = (
+        '| `model.tide` | "low" | How far the water comes up. | "low", "high" or a whole number from 1 to 9 |'
+    )
+    assert line in list(reference.write_configuration())
+
+
+@pytest.mark.parametrize("estimator", BY_NAME)
 def test_a_configuration_is_known_by_the_keys_and_tables_of_its_own_family(estimator):
-    ends = {"label_range": [0, 10]} if "label_range" in FAMILIES[estimator].model_fields else {}
+    ends = {"label_range": [0, 10]} if "label_range" in BY_NAME[estimator].names() else {}
     config = parse(plain(estimator, **ends))
     dumped = config.model_dump(mode="json")
-    assert type(config.model) is FAMILIES[estimator]
-    assert dumped["model"].keys() == {"estimator", *config.model.settings}
-    assert dumped.keys() & OWNERS.keys() == config.model.tables
+    assert type(config.model.settings) is BY_NAME[estimator]
+    assert dumped["model"].keys() == {"estimator", *BY_NAME[estimator].names()}
+    assert ("features" in dumped) == config.model.in_rounds
     assert parse(dumped) == config  # as a server sends it back
 
 
-@pytest.mark.parametrize("estimator", FAMILIES)
+@pytest.mark.parametrize("estimator", BY_NAME)
 def test_a_key_of_another_family_may_have_its_usual_value_and_no_other(estimator):
-    own = FAMILIES[estimator].model_fields
+    own = BY_NAME[estimator].names()
     remedy = "set model.estimator" if estimator == "auto" else f'leave it out with "{estimator}"'
-    for other in FAMILIES.values():
-        for key in other.model_fields.keys() - own.keys():
-            usual = other.model_fields[key].default
+    for other in BY_NAME.values():
+        for key, usual in other.defaults().items():
+            if key in own:
+                continue
             assert parse(plain(estimator, **{key: usual})) == parse(plain(estimator))
             with pytest.raises(ConfigError, match=rf"model\.{key}: is for .*{remedy}"):
                 parse(plain(estimator, **{key: "other"}))
@@ -45,9 +116,7 @@ def test_a_key_of_another_family_may_have_its_usual_value_and_no_other(estimator
 
 @pytest.mark.parametrize("estimator", [3, None, ["lpct"], "lpcd"])
 def test_an_estimator_that_nobody_knows_is_told_which_there_are(estimator):
-    with pytest.raises(
-        ConfigError, match=r"model\.estimator: input should be 'auto', 'lpct', 'lpdt', .* got "
-    ):
+    with pytest.raises(ConfigError, match=r"model\.estimator: must be 'auto', 'lpct', 'lpdt', .* got "):
         parse(plain("lpct") | {"model": {"estimator": estimator}})
 
 
@@ -71,7 +140,7 @@ def test_the_schema_of_a_deployment_takes_a_model_with_or_without_its_estimator(
 
 
 def test_every_key_says_in_the_form_what_it_is():
-    for table in SCHEMA["$defs"].values():
+    for table in [*SCHEMA["$defs"].values(), *SCHEMA["properties"]["model"]["anyOf"]]:
         shown = {
             key: bool({"description", "$ref"} & set(value)) for key, value in table["properties"].items()
         }

@@ -20,33 +20,32 @@ TREE = {"estimator": "histoftree"}
             'features: is for model.estimator = "histoftree" or "public_features"; leave it out with "lpct"',
         ),
         (
-            {"model": LPCT, "features": None, "histoftree": {"bins": 2}},
-            'histoftree: is for model.estimator = "histoftree"; leave it out with "lpct"',
+            {"model": LPCT | {"t": 2}, "features": None},
+            'model.t: is for estimator = "histoftree"; leave it out with "lpct"',
         ),
         (
-            {"histoftree": {"bins": 2}},
-            'histoftree: is for model.estimator = "histoftree"; leave it out with "public_features"',
+            {"model": {"t": 2}},
+            'model.t: is for estimator = "histoftree"; leave it out with "public_features"',
         ),
         (
             {"campaign": {"name": "spring"}},
             "campaign.name: a campaign asks each holder once, and public_features asks in rounds",
         ),
-        ({"privacy": {"mechanism": "oue"}}, "privacy.mechanism: public_features has mechanisms of its own; leave it out"),
+        ({"privacy": {"mechanism": "oue"}}, "privacy.mechanism: a family that asks in rounds has its own; leave it out"),
         (
             {"model": TREE, "privacy": {"mechanism": "grr"}},
-            "leave it out, or set histoftree.mechanism and histoftree.label",
+            "leave it out, or set model.mechanism or label",
         ),
         ({"features": None}, "features: say what the holders protect: private = [...]"),
         ({"features": {"private": {"size": True}}}, "features.private: write a list of column names"),
         ({"model": {"label_range": [-1e308, 1e308]}}, "not so far apart"),
         ({"privacy": {"outside": "drop"}}, "privacy.outside: with public_features, values out of range are moved"),
         (
-            {"model": TREE, "histoftree": {"label": "laplace"}, "simulation": None, "release": True},
-            "histoftree.label: laplace is a simulation device",
+            {"model": TREE | {"label": "laplace"}, "simulation": None, "release": True},
+            "model.label: laplace is a simulation device",
         ),
         ({"model": {"depth": 3}}, 'model.depth: is for estimators of one tree; leave it out with "public_features"'),
-        ({"model": TREE | {"lam": "auto"}}, 'model.lam: is for estimators of one tree; leave it out with "histoftree"'),
-        ({"model": TREE | {"rho": 0.4}}, 'model.rho: is for estimator = "lpdt"'),
+        ({"model": TREE | {"lam": "auto"}}, 'model.lam: is for estimator = "lpct" or "lpdt"; leave it out with "histoftree"'),
         (
             {"features": {"protects": {"weight": "hides"}}},
             'features.protects: "weight" is protected by everybody already (private); say it once',
@@ -56,10 +55,10 @@ TREE = {"estimator": "histoftree"}
             'features.protects: "weight" says what is protected, so it is no feature itself',
         ),
         ({"features": {"privat": ["weight"]}}, "features.privat: unknown key; did you mean private?"),
-        ({"model": TREE, "histoftree": {"bins": 0}}, "histoftree.bins: "),
-        ({"model": TREE, "histoftree": {"bins": True}}, "true and false are not numbers"),
-        ({"model": TREE, "histoftree": {"rho": 1.0}}, "the share of epsilon that the cell gets lies between 0 and 1"),
-        ({"model": TREE, "histoftree": {"mask_release": "some"}}, "histoftree.mask_release: "),
+        ({"model": TREE | {"t": 0}}, "model.t: must be 'auto' or a whole number from 1 to 254, got 0"),
+        ({"model": TREE | {"t": True}}, "model.t: must be 'auto' or a whole number from 1 to 254, got True"),
+        ({"model": TREE | {"rho": 1.0}}, "model.rho: must be a number above 0 and below 1, got 1.0"),
+        ({"model": TREE | {"mask_release": "some"}}, "model.mask_release: "),
         ({"model": {"label_range": [30, 0]}}, "model.label_range: low must be below high"),
         ({"dataset": {"positive": "old"}}, 'dataset.positive: is for a label of classes, and model.estimator'),
     ],
@@ -75,18 +74,14 @@ def test_the_tables_of_rounds_are_no_part_of_what_other_runs_are_known_by():
     plain = shells_plain("a.parquet", model={"estimator": "lpdt"}, features=None)
     dumped = parse(plain).model_dump(mode="json")
     assert "features" not in dumped
-    assert "histoftree" not in dumped
-    assert "histoftree" not in shells_config("a.parquet").model_dump(mode="json")
 
 
 def test_settings_are_those_of_the_estimator():
-    config = shells_config(
-        "a.parquet", model=TREE, histoftree={"bins": 3, "depth": "auto", "mask_release": "cells"}
-    )
+    config = shells_config("a.parquet", model=TREE | {"t": 3, "p": "auto", "mask_release": "cells"})
     assert config.mask_release == "cells"
-    assert (config.question_settings(9)["bins"], config.question_settings(9)["depth"]) == (3, None)
+    assert (config.model.settings.t, config.model.settings.p) == (3, "auto")
     ours = shells_config("a.parquet")
-    assert (ours.mask_release, ours.question_settings(9)) == ("all", {})
+    assert (ours.mask_release, ours.model.settings.asked) == ("all", {"label_range": [0, 30]})
 
 
 def test_a_mask_column_is_no_feature():

@@ -152,7 +152,8 @@ class Disk:
 
     def _flock(self, lock):
         def flock(file, how):
-            self._step("flock", fitting=())
+            if not how & fcntl.LOCK_NB:  # a look whether somebody else is there is no step of its own
+                self._step("flock", fitting=())
             while True:
                 try:
                     return lock(file, how | fcntl.LOCK_NB)

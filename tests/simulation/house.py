@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.asked import shards_with_copy_index
+from flows.asked import shards_asked
 from flows.campaign import Terms
 from flows.work_folder.provenance import in_use
 from ldptree.errors import ArtifactCorrupt, BudgetError, LdptreeError, ProtocolMismatch
@@ -44,7 +44,7 @@ from tasks.step import NotInKey
 MACHINES = {"one": "here", "two": "here", "later": "here"}
 GONE = ("no such object", os.strerror(errno.ENOENT))
 """What a run says that was about to use what `gc` has taken; given again, it makes it anew."""
-INGESTED = SimpleNamespace(facts={"types": {}})
+INGESTED = SimpleNamespace(facts={"types": {}, "holder_type": "integer"})
 
 
 @dataclass
@@ -67,7 +67,8 @@ class House:
     def patched(self, patch):
         """What runs call is this world's, and what they read of the configuration what runs here have."""
         patch.setattr("flows.campaign._terms", lambda *_: {"types": {}})
-        patch.setattr("flows.budget.read_protocol", lambda _, question: as_protocol(question))
+        agreement = SimpleNamespace(question=lambda _, question: as_protocol(question))
+        patch.setattr("flows.campaign.Agreement", lambda *_: agreement)
         self.sweeper.patched(patch)
         append = Account._append
 
@@ -167,8 +168,7 @@ class House:
         if self.charge_first:
             self._pay(run, cost)
         cost.check_question(1, question.digest)
-        shards = shards_with_copy_index(store, run.config, held)
-        self._note_copies(run, shards)
+        shards = shards_asked(store, run.config, held)
         reports = [self._perturb(store, run, cost, held, question, shard) for shard, _ in shards]
         if not self.charge_first:
             self._pay(run, cost)
@@ -198,14 +198,6 @@ class House:
             cost.charge()
         finally:
             self.witness.state_cap(run)
-
-    def _note_copies(self, run: Run, shards) -> None:
-        """Of shards that hold the same each is another one, for ever."""
-        of = run.campaign or run.seed
-        for shard, number in shards:
-            self.witness.note(("copy", of, shard.files[0].name), number)
-            if run.campaign:
-                self.witness.note(("is copy", of, number), shard.files[0].name)
 
     def _perturb(self, store: Store, run: Run, cost, held: Record, question, shard) -> Record:
         """A shard's reports, which can be asked for again."""

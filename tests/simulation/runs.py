@@ -1,7 +1,7 @@
 """What runs do here: what the pipeline does, in its order, with its campaigns, budget and steps, on people that are numbers.
 
 Nothing is learned: a question is a name, and a report says who drew it when. Who is asked is chosen as
-`tasks.holders.roles` does.
+`tasks.holders.split` does.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Run:
     @cached_property
     def config(self) -> Any:
         """As much of its configuration as counts here."""
-        dataset = SimpleNamespace(holder="row", types={}, model_copy=lambda **_: dataset)
+        dataset = SimpleNamespace(holder="who", types={}, new_people=False, model_copy=lambda **_: dataset)
         config = SimpleNamespace(
             name=self.question,
             campaign=SimpleNamespace(name=self.campaign),
@@ -104,14 +104,15 @@ class Run:
         """What its question costs."""
         if self.rounds:
             return ConversationCost(store, self.config, raw, held, self.question)
-        return QuestionCost(store, self.config, raw, held, question, "reports")
+        return QuestionCost(store, self.config, raw, held, as_protocol(question), "reports")
 
     def questions(self, cost: Any, held: Any) -> list[tuple[Any, list[int]]]:
         """What is asked in each file, and whom."""
         digest, form = (cost._digest, IN_ROUNDS) if self.rounds else (cost.protocol.digest, "reports")
         found = questions_of(cost.store, self.config, held, digest, (1,), form)
         return [
-            (one, np.load(cost.store.file(held["answers"], f"{one.source}.npy")).tolist()) for one in found
+            (one, np.load(cost.store.file(held["answers"], f"{one.source}.asked.npy")).tolist())
+            for one in found
         ]
 
 
@@ -140,12 +141,12 @@ PROGRAMS = {
 
 
 def as_protocol(of: Manifest) -> Any:
-    """What `read_protocol` reads of a question here."""
+    """What holders agree to of a question here."""
     return SimpleNamespace(digest=of.digest, digest_unmarked=of.digest, rounds=(1,), epsilon=EPSILON)
 
 
 def _split(draft, *, raw, asked_before, campaign):
-    """Who is asked in which file: who was asked there before, or who was asked nowhere yet. All shards hold the same."""
+    """Who is asked in which file: who has a role in none before it. All shards hold the same."""
     store, n_asked = draft.store, 0
     keyed, files = store.hasher("holders"), {}
     kept = Campaign(store, campaign) if campaign else None
@@ -153,23 +154,17 @@ def _split(draft, *, raw, asked_before, campaign):
     (draft.folder("test", "simulation") / "test.txt").write_text("held back")
     for entry in raw.files:
         people = FILES[entry.digest].people
-        before = kept.asked_rows(entry.digest) if kept else None
-        asked = [one for one in people if one not in taken] if before is None else before[1].tolist()
+        asked = [one for one in people if one not in taken]
         taken |= set(people)
         name, names = f"{keyed.of_value([entry.digest, 0])[:32]}.parquet", np.array(asked, np.uint64)
-        np.save(draft.folder("answers") / f"{entry.digest}.npy", names)
-        places = np.array([people.index(one) for one in asked], np.uint64)
-        np.save(draft.folder("answers") / f"{entry.digest}.at.npy", np.stack([names, places]))
+        for kind in (".npy", ".asked.npy"):
+            np.save(draft.folder("answers") / f"{entry.digest}{kind}", names)
         pq.write_table(pa.table({"row": [1, 2]}), draft.folder("train") / name)
         draft.count("train", name, len(asked))
-        files[entry.digest] = {
-            "rows": [0, len(people)],
-            "shards": [name],
-            "people": keyed.of_value(sorted(asked)),
-        }
+        files[entry.digest] = {"rows": [0, len(people)], "shards": [name]}
         n_asked += len(asked)
     (draft.folder("answers") / "files.json").write_text(json.dumps(files))
-    return {"n_private": n_asked}
+    return {"n_private": n_asked, "holder_type": "integer"}
 
 
 def _ask(draft, *, question, name, seen, rows):

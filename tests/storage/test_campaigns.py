@@ -80,6 +80,16 @@ def test_a_file_that_changed_after_it_was_asked_is_refused_before_anyone_is_aske
     assert fault.value.exit_code == 4
 
 
+def test_a_file_beside_those_of_the_first_run_is_refused_where_a_campaign_takes_no_more(store):
+    campaign = Campaign(store, "trips")
+    campaign.check_files({"may.csv": "d1", "june.csv": "d2"}, takes_more=False)
+    campaign.ask({"may.csv": "d1"}, known=campaign.asked())
+    campaign.check_files({"may.csv": "d1", "copy.csv": "d1"}, takes_more=False)
+    campaign.check_files({"june.csv": "d2"})
+    with pytest.raises(BudgetError, match=r"june\.csv: campaign 'trips' asked another file before"):
+        campaign.check_files({"may.csv": "d1", "june.csv": "d2"}, takes_more=False)
+
+
 def test_files_asked_before_come_first_in_the_order_they_were_asked(store):
     campaign = Campaign(store, "trips")
     campaign.ask({"may.csv": "d1"}, known=campaign.asked())
@@ -143,8 +153,6 @@ def test_reports_received_are_kept_once_each(store):
     twin = manifest("aa").model_copy(update={"path": "curator/x/twin"})
     for report in (manifest("bb"), manifest("aa"), manifest("bb"), twin):
         campaign.add_report(report)
-    # As version 0.1 kept them, by what they say.
-    (store.root / "curator/campaigns/trips/reports/bb.json").write_text(manifest("bb").model_dump_json())
     found = Campaign(Store(store.root), "trips").reports()
     assert sorted((report.path, report.digest) for report in found) == [
         ("curator/x/aa", "aa"),

@@ -32,9 +32,10 @@ def test_what_was_kept_is_read_again(path):
     assert read_kept(path, "kept", "") == found
 
 
-def test_a_file_that_was_kept_before_there_were_formats_is_read(path):
+def test_a_file_without_its_format_is_damage(path):
     path.write_text('{"a": 1}')
-    assert read_kept(path, "kept", "") == {"a": 1}
+    with pytest.raises(Damaged, match="does not match"):
+        read_kept(path, "kept", "")
 
 
 def test_every_flipped_bit_is_noticed(path):
@@ -70,12 +71,13 @@ def test_a_file_in_the_place_of_another_is_damage(path):
         read_kept(path, "other", "")
 
 
-def test_a_file_of_a_later_ldptree_says_so(path):
+@pytest.mark.parametrize(("version", "which"), [(VERSION + 1, "a later"), (VERSION - 1, "an earlier")])
+def test_a_file_of_another_ldptree_says_so(path, version, which):
     told = json.loads(path.read_bytes())
-    told[KEY] = {"name": "renamed", "version": VERSION + 1, "seal": "new"}
+    told[KEY] = {"name": "renamed", "version": version, "seal": "new"}
     path.write_text(json.dumps(told))
     with pytest.raises(
-        ArtifactCorrupt, match=r"written by a later ldptree \(format version 2; .* up to 1\)"
+        ArtifactCorrupt, match=rf"written by {which} ldptree \(format version {version}; this one reads 1\)"
     ) as fault:
         read_kept(path, "kept", "")
     assert not isinstance(fault.value, Damaged)

@@ -254,16 +254,6 @@ def test_a_charge_that_went_missing_is_noticed_by_the_question_it_paid_for(accou
         account.read()
 
 
-def test_answers_kept_by_an_earlier_version_are_read(store, account):
-    account.charge([asks("one")], cap=None)
-    store.objects.put(f"{account._stem('one')}.answered", b'{"files":[],"question":"one"}')
-    store.objects.put(f"{account._stem('talk')}.asked", b'{"digest":"first","question":"talk"}')
-    assert account.is_answered("one")
-    assert account.keep_asked("talk", "first")
-    assert not account.keep_asked("talk", "second")
-    assert account.read().spent_by(EVERYBODY) == 1.0
-
-
 def test_what_was_kept_of_an_answer_is_not_read_where_it_is_damaged(account):
     account.charge([asks("one")], cap=None)
     account.store.objects.put(f"{account._stem('one')}.answered", b"{")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
 from bucket_servers import SCHEMES, serve
 from first_fast import first_fast
 
+from ldptree.errors import ArtifactCorrupt
 from storage.objects.folder import FolderObjects
 from storage.objects.object_store import sizes_of
-from storage.objects.two_sides import SIDES, TwoSides
 
 NAME = "curator/reports/r.bin"
-KINDS = ("folder", "memory", "two sides", "gs", "s3", "az")
+KINDS = ("folder", "memory", "gs", "s3", "az")
 
 
-@pytest.fixture(scope="module", params=first_fast(*KINDS, fast=KINDS[:4]))
+@pytest.fixture(scope="module", params=first_fast(*KINDS, fast=KINDS[:3]))
 def kind(request):
     """What the objects are in, and the server where they are in its bucket."""
     if request.param not in SCHEMES:
@@ -40,10 +41,7 @@ def objects(kind, request, tmp_path):
 
     from storage.objects.bucket import BucketObjects
 
-    if name == "memory":
-        return BucketObjects(MemoryStore(), "memory://", tmp_path / "copies")
-    sides = {side: BucketObjects(MemoryStore(), "memory://", tmp_path / side) for side in SIDES}
-    return TwoSides(sides, "memory://", tmp_path)
+    return BucketObjects(MemoryStore(), "memory://", tmp_path / "copies")
 
 
 def at_once(n, act):
@@ -266,3 +264,12 @@ def test_a_file_for_libraries_has_what_stands_now_also_of_a_large_object(objects
         path = objects.path(NAME)
         assert path.name == "r.bin"
         assert path.read_bytes() == content
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_waited_for_by_nobody(tmp_path):
+    objects = FolderObjects(tmp_path / "work")
+    objects.create(NAME, b"content")
+    objects.path(NAME).unlink()
+    os.mkfifo(objects.path(NAME))
+    with pytest.raises(ArtifactCorrupt, match=r"r\.bin: no file\."):
+        objects.get(NAME)

@@ -1,4 +1,4 @@
-"""The holders' zone is its owner's only, whatever the umask."""
+"""What is of the holders' side is its owner's only, whatever the umask: their zone, simulations, the pages of runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from chain import Chain, rides, rides_config
 from first_fast import first_fast
 
+from flows.work_folder.index import write_index
 from ldptree.errors import LdptreeError
 from storage.ledger.accounts import Account
 from storage.store import Store
@@ -40,9 +41,12 @@ def test_a_run_leaves_nothing_of_the_holders_open_to_others(umask, tmp_path):
     chain = Chain(store, rides_config(file, dataset=dataset, **campaign))
     assert chain.checked
     assert chain.page
+    store.objects.put("runs/one/report.html", b"scores")
+    store.objects.publish(store.objects.draft_folder("runs"), "runs/two")
     with pytest.raises(LdptreeError), faults_stay_in_zone(store, "split", "holders"):
         raise RuntimeError
-    assert open_to_others(store.zone("holders")) == {}
+    for name in ("holders", "simulation", "runs"):
+        assert open_to_others(store.root / name) == {}
     readable = list((store.root / "curator").rglob("*.json"))
     assert {stat.S_IMODE(path.stat().st_mode) for path in readable} == {0o666 & ~umask}
 
@@ -53,8 +57,19 @@ def test_a_ledger_alone_is_closed_to_others(umask, tmp_path):
     assert open_to_others(store.zone("holders")) == {}
 
 
-def test_a_folder_that_an_older_version_left_open_is_closed(tmp_path):
-    holders = tmp_path / "work" / "holders"
+def test_the_list_of_runs_is_closed_to_others(umask, tmp_path):
+    store = Store(tmp_path / "work")
+    write_index(store)
+    index = store.root / "index.html"
+    assert stat.S_IMODE(index.stat().st_mode) == 0o600
+    index.chmod(0o644)
+    Store(store.root)
+    assert open_to_others(index) == {}
+
+
+@pytest.mark.parametrize("name", ["holders", "simulation", "runs", "prefect"])
+def test_a_folder_that_was_left_open_is_closed(tmp_path, name):
+    holders = tmp_path / "work" / name
     (holders / "split" / "rows").mkdir(parents=True)
     (holders / "split" / "rows" / "part.parquet").write_text("rows")
     (holders / "secret").write_text("secret")

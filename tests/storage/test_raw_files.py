@@ -73,6 +73,13 @@ def test_the_strings_that_mean_missing_are_missing_quoted_or_not(tmp_path):
     assert rows_of(file) == [(None, None), (None, "0")]
 
 
+def test_a_row_is_read_whatever_a_field_of_it_is_long_or_quotes(tmp_path):
+    for row in ("x" * 200_000 + ",1", f'"{"," * 2_000}",1'):
+        file = raw_files.inspect(written(tmp_path, f"a,b\n{row}\n"))
+        with raw_files.connect([file]) as connection:
+            assert connection.execute(file.select(["b"], ["b"])).fetchall() == [("1",)]
+
+
 def test_nameless_columns_get_a_name_to_drop_them_by(tmp_path):
     assert raw_files.inspect(written(tmp_path, ",a,\n1,x,\n")).columns == ("unnamed_1", "a", "unnamed_3")
 
@@ -92,7 +99,7 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (b"a,b\n1,x\n2,caf\xc3", "a.csv", "not UTF-8"),
         (b"\xff\xfea\0,\0b\0", "a.csv", "UTF-16"),
         (b"PK\x03\x04\x14\0\0", "a.csv", "truncated or damaged"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "a.csv", "a picture"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "a.csv", "unpack or convert it"),
         (b"<!DOCTYPE html><p>no</p>", "a.csv", "HTML"),
         (b'{"a": 1}', "a.csv", "JSON"),
         (GZIPPED[: len(GZIPPED) // 2], "a.csv.gz", "truncated"),
@@ -104,6 +111,19 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (b"a,b,A\n1,2,3\n", "a.csv", '"a" and "A"'),
         (b"a,_row\n1,2\n", "a.csv", '"_row", a name that ldptree keeps'),
         (b"x" * (3 << 20), "a.csv", "no line ends"),
+        (b"a,b\n1,2\n" + b"1," * 1_100, "a.csv", "line 3: 1,101 fields, where 2 columns are known"),
+        (
+            b"\r\n" * 40_000 + b"a,b\r\n1,2\r\n",
+            "a.csv",
+            "begins with more than 4,096 bytes of blank lines. Delete them.",
+        ),
+        (
+            b"\r\n" * 3_000_000 + b"a,b\r\n1,2\r\n",
+            "a.csv",
+            "begins with more than 4,096 bytes of blank lines",
+        ),
+        (b"\r\n\r\na,b\n1,2\n", "a.csv", "lines above its header end in another way"),
+        (b"\na,b\r\n1,2\r\n", "a.csv", "lines above its header end in another way"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_by_name_and_fault(tmp_path, content, name, told):
@@ -114,6 +134,15 @@ def test_a_file_that_cannot_be_used_is_told_by_name_and_fault(tmp_path, content,
     assert message.startswith(name)
     assert told in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("blank", ["", " ", "\x0c"])
+def test_blank_lines_above_a_header_are_no_rows_whatever_ends_them(tmp_path, end, blank):
+    file = raw_files.inspect(
+        written(tmp_path, ((blank + end) * 100 + end.join(["a,b", "1,x", "2,y", ""])).encode())
+    )
+    assert (file.columns, rows_of(file)) == (("a", "b"), [("1", "x"), ("2", "y")])
 
 
 def test_what_is_no_file_is_told(tmp_path):
@@ -144,7 +173,7 @@ def test_files_of_one_set_must_have_the_same_columns(tmp_path):
     [
         ("3", "wrong number of fields"),
         ("3,CANARY,5", "wrong number of fields"),
-        ('3,"CANARY', "broken quotes"),
+        ('3,"CANARY', "a quote that is not closed"),
         ('3,"CANARY"x', "broken quotes"),
     ],
 )

@@ -140,13 +140,6 @@ def test_a_flipped_value_in_a_record_is_noticed(store):
     assert make(store, place) == record
 
 
-def test_a_record_of_a_version_without_digests_is_found(store):
-    place = place_of(store)
-    record = make(store, place)
-    record_path(store, place).write_text(record.model_dump_json(indent=1))
-    assert store.find(place) == record
-
-
 def test_a_record_of_a_later_ldptree_is_neither_read_nor_made_anew(store):
     place = place_of(store)
     make(store, place)

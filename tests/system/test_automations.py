@@ -1,50 +1,35 @@
-"""`ldptree automations`: the Prefect server watches over deployments, once, and tells somebody who listens."""
+"""automations.yaml, as docs/how-to/operate.md gives it to Prefect: it watches over our deployments, and nobody else's."""
 
 from __future__ import annotations
 
-import http.server
-import json
-import threading
-from contextlib import contextmanager
-from queue import Queue
-from types import SimpleNamespace
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import yaml
 from whole_runs import until
-
-from flows.server import automations
-from flows.server.automations import create_automations
-from ldptree.errors import ConfigError
 
 pytestmark = pytest.mark.server
 
-
-@contextmanager
-def listening(status=200):
-    """A webhook: its address, and the texts that came."""
-    texts = Queue()
-
-    class Taking(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            texts.put(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_):
-            return
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taking) as taking:
-        threading.Thread(target=taking.serve_forever, args=[0.01], daemon=True).start()
-        yield f"http://127.0.0.1:{taking.server_port}/hook", texts
-        taking.shutdown()
+CHECKOUT = Path(__file__).parents[2]
+FILE = CHECKOUT / "automations.yaml"
 
 
-def names(api):
-    return sorted(one["name"] for one in api.post("/automations/filter", {}))
+def create(file):
+    prefect = Path(sys.executable).with_name("prefect")
+    command = [prefect, "--no-prompt", "automation", "create", "--from-file", file]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def named(api):
+    """The automations of the file; a deployment's trigger is one, too."""
+    names = {one["name"] for one in api.post("/automations/filter", {})}
+    return sorted(name for name in names if name.startswith("ldptree-"))
 
 
 @pytest.fixture
-def deployment(api):
+def deployments(api):
     """Two deployments of ours that nobody runs, and another project's."""
     flow = api.post("/flows/", {"name": "watched"})["id"]
     made = [
@@ -58,68 +43,40 @@ def deployment(api):
         api.delete(f"/automations/{one['id']}")
 
 
-def test_before_anything_is_deployed_it_says_so(api):
-    with pytest.raises(ConfigError, match="Give `prefect deploy --all` first"):
-        list(create_automations(None))
-    assert names(api) == []
-
-
-@pytest.mark.parametrize(
-    ("webhook", "why"),
-    [
-        ("hooks.example.org", "http://"),
-        ("https://", "http://"),
-        ("http://127.0.0.1:9/x", "127.0.0.1 took no message"),
-    ],
-)
-def test_a_webhook_that_takes_nothing_is_refused_before_anything_is_created(api, deployment, webhook, why):
-    with pytest.raises(ConfigError, match=why) as told:
-        list(create_automations(webhook))
-    assert str(told.value).endswith("Nothing was created.")
-    assert names(api) == []
-
-
-def test_a_webhook_that_refuses_is_refused_without_its_secret_path(api, deployment):
-    with listening(status=404) as (address, _), pytest.raises(ConfigError, match="answered 404") as told:
-        list(create_automations(address))
-    assert "hook." not in str(told.value)
-    assert "/hook" not in str(told.value)
-    assert names(api) == []
-
-
-def test_given_twice_they_are_there_once_and_a_schedules_failure_pauses_it_and_is_told(
-    api, deployment, monkeypatch
-):
-    ours, by_hand, other = deployment
-    monkeypatch.setattr(automations, "deployment", SimpleNamespace(name="ldptree"))
-    monkeypatch.setattr(
-        automations, "flow_run", SimpleNamespace(flow_name="watched", tags=["auto-scheduled"])
-    )
-    assert automations.tell_pause() == ""
-    with listening() as (address, texts):
-        first, again = list(create_automations(address)), list(create_automations(address))
-        assert names(api) == ["ldptree-failed-run", "ldptree-notification", "ldptree-vanished-run"]
-        assert ["created" in line for line in first] == [True] * 3
-        assert ["there already" in line for line in again] == [True] * 3
-        assert [texts.get(timeout=5), texts.get(timeout=5)] == [
-            "ldptree: failed, crashed and late runs are reported here from now on"
-        ] * 2
-        assert "pauses the schedule of the deployment watched/ldptree" in automations.tell_pause()
-        monkeypatch.setattr(automations.flow_run, "tags", ["ldptree"])
-        assert automations.tell_pause() == ""
-        for one in (other, by_hand, ours):
-            tags = [*one["tags"], *(["auto-scheduled"] if one is not by_hand else [])]
-            wanted = {"state": {"type": "SCHEDULED"}, "tags": tags}
-            run = api.post(f"/deployments/{one['id']}/create_flow_run", wanted)
-            state = {"type": "FAILED", "name": "Failed", "message": "CANARY99"}
-            for _ in range(2):  # as where Prefect looks at one event twice
-                api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
-        until("the pause", lambda: api.get(f"/deployments/{ours['id']}")["paused"])
-        assert " of by hand is Failed." in texts.get(timeout=60)
-        text = texts.get(timeout=60)
-        assert text == f"ldptree: {run['name']} of ldptree is Failed. Its log in the Prefect UI says why."
-        state = {"type": "CRASHED", "name": "Crashed"}
+def test_a_schedules_failure_pauses_its_deployment_and_no_other(api, deployments):
+    create(FILE)
+    assert named(api) == ["ldptree-failed-run", "ldptree-vanished-run"]
+    ours, by_hand, other = deployments
+    for one in (other, by_hand, ours):
+        tags = [*one["tags"], *(["auto-scheduled"] if one is not by_hand else [])]
+        run = api.post(
+            f"/deployments/{one['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}, "tags": tags}
+        )
+        state = {"type": "FAILED", "name": "Failed"}
         api.post(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
-        assert " is Crashed. " in texts.get(timeout=60)  # the next message: the failure came once
+    until("the pause", lambda: api.get(f"/deployments/{ours['id']}")["paused"])
     assert [api.get(f"/deployments/{one['id']}")["paused"] for one in (by_hand, other)] == [False, False]
-    assert texts.empty()
+
+
+def test_the_notification_in_it_is_taken_once_it_names_a_block(api, deployments, tmp_path):
+    """Its lines are comments: the block is the user's own."""
+    (kind,) = [
+        one for one in api.post("/block_types/filter", {"limit": 100}) if one["slug"] == "slack-webhook"
+    ]
+    (schema,) = api.post(
+        "/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [kind["id"]]}}}
+    )[:1]
+    wanted = {
+        "name": "told",
+        "block_type_id": kind["id"],
+        "block_schema_id": schema["id"],
+        "data": {"url": "https://hooks.example/x"},
+    }
+    block = api.post("/block_documents/", wanted)["id"]
+    _, _, commented = FILE.read_text().partition("  # - name:")
+    lines = [line.removeprefix("  # ") for line in f"  # - name:{commented}".splitlines()]
+    text = "\n".join(lines).replace("00000000-0000-0000-0000-000000000000", block)
+    (tmp_path / "told.yaml").write_text(text)
+    assert [one["name"] for one in yaml.safe_load(text)] == ["ldptree-notification"]
+    create(tmp_path / "told.yaml")
+    assert named(api) == ["ldptree-notification"]

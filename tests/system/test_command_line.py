@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from chain import rides
-from whole_runs import rides_toml, start, until
+from whole_runs import PATIENCE, rides_toml, start, until
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 CANARY = "CANARY77"
@@ -16,7 +16,7 @@ CANARY = "CANARY77"
 
 def ended(process):
     """Exit code, standard output and standard error."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in err
     return process.returncode, out, err
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from whole_runs import until
+from whole_runs import PATIENCE, until
 
 from tasks.data.source import write_trips
 
@@ -35,7 +35,7 @@ def prefect(*words, **options):
 
 
 def done(process):
-    out, _ = process.communicate(timeout=200)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, out
 
 
@@ -44,13 +44,12 @@ def deployments(api, connected, tmp_path_factory):
     """Both deployments, with a worker that takes their runs, in a folder of their own."""
     folder = tmp_path_factory.mktemp("deployed")
     done(prefect("work-pool", "create", "ldptree", "--type", "process"))
-    worker = prefect(
-        *("worker", "start", "--pool", "ldptree"), env=os.environ | {"PREFECT_WORKER_QUERY_SECONDS": "1"}
-    )
+    own = {"PREFECT_WORKER_QUERY_SECONDS": "1", "LDPTREE_WORK": str(folder / "of-the-worker")}
+    worker = prefect("worker", "start", "--pool", "ldptree", env=os.environ | own)
     done(prefect("deploy", "--all", env=os.environ | {"PWD": str(folder)}))
     yield folder
     worker.send_signal(signal.SIGINT)
-    worker.communicate(timeout=60)
+    worker.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +74,14 @@ def run_of(api, made, parameters):
     """A run of a deployment, as it ended."""
     path = f"/deployments/{made['id']}/create_flow_run"
     run = api.post(path, {"parameters": parameters, "state": {"type": "SCHEDULED"}})
+    return end_of(api, run["id"])
+
+
+def end_of(api, run):
+    """A run, once it is over."""
 
     def over():
-        now = api.get(f"/flow_runs/{run['id']}")
+        now = api.get(f"/flow_runs/{run}")
         return now if now["state_type"] in ENDS else None
 
     return until("the end of the run", over, every=0.5)
@@ -108,21 +112,40 @@ def test_each_week_asks_whoever_is_new_and_adds_up_all_reports(api, deployments)
     assert [spent for _, spent in found] == [2.0, 2.0]
 
 
+def test_files_that_arrive_start_the_campaign_in_the_folder_that_ldptree_work_names(api, deployments):
+    weekly = api.get("/deployments/name/train/weekly")
+    before = {run["id"] for run in runs_of(api, weekly)}
+    (deployments / "incoming").mkdir(exist_ok=True)
+    write_trips(deployments / "incoming" / "week-3.csv", rows=8_000, seed=3)
+    done(prefect("events", "emit", "ldptree.files.arrived", "--resource-id", "ldptree.incoming"))
+    (run,) = until("its run", lambda: [run for run in runs_of(api, weekly) if run["id"] not in before])
+    ended = end_of(api, run["id"])
+    assert ended["state_name"] == "Completed", ended["state"]
+    assert (deployments / "of-the-worker" / "runs" / ended["name"] / "report.html").is_file()
+    assert not (deployments / "work").exists()
+
+
+def runs_of(api, made):
+    return api.post("/flow_runs/filter", {"deployments": {"id": {"any_": [made["id"]]}}})
+
+
 def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, deployment, parameters):
     made, folder = deployment
     ended = run_of(api, made, parameters)
     assert ended["state_name"] == "Completed", ended["state"]
     shown = api.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [ended["id"]]}}})
     by_key = {artifact["key"]: artifact for artifact in shown if artifact["key"]}
-    assert {"run-summary", "run-page", "scores"} <= by_key.keys()
+    assert by_key.keys() == {"summary", "page", "scores"}
     assert all(len(row["accuracy"]) <= len("0.1234") for row in json.loads(by_key["scores"]["data"]))
-    assert by_key["run-summary"]["type"] == "markdown"
-    assert "reports from" in by_key["run-summary"]["data"]
+    assert by_key["summary"]["type"] == "markdown"
+    assert "reports from" in by_key["summary"]["data"]
     assert ended["name"].startswith("form-eps2-")
     assert {"auto", "eps=2"} <= set(ended["tags"])
+    log = {"flow_run_id": {"any_": [ended["id"]]}}
+    said = [line["message"] for line in api.post("/logs/filter", {"logs": log, "limit": 200})]
+    assert any(line.startswith("the deployment pins the work folder here: ") for line in said)
     page = folder / "here" / "runs" / ended["name"] / "report.html"
-    assert str(page) in by_key["run-page"]["data"]
-    assert {"step-partition", "step-perturb", "step-prune"} <= by_key.keys()
+    assert str(page) in by_key["page"]["description"]
     assert page.is_file()
 
 
@@ -156,5 +179,5 @@ def test_the_commands_for_containers_deploy_the_same_campaign(api, deployments):
     assert weekly["work_pool_name"] == "containers"
     assert weekly["job_variables"]["image"] == "ldptree"
     assert weekly["job_variables"]["volumes"] == ["/srv/ldptree:/work"]
-    assert weekly["parameters"]["work"] == "/work/work"
+    assert "work" not in weekly["parameters"]  # the image's own LDPTREE_WORK holds
     assert [schedule["schedule"]["cron"] for schedule in weekly["schedules"]] == ["0 4 * * 1"]

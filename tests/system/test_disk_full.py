@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from chain import rides
-from whole_runs import learned, rides_toml, run, start
+from whole_runs import PATIENCE, learned, rides_toml, run, start
 
 from ldptree.errors import LdptreeError
 
@@ -74,7 +74,7 @@ def test_the_command_says_so_and_goes_on_with_more_room(small_disk, tmp_path):
     config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 900, seed=1)))
     own = {"PREFECT_HOME": str(work / "prefect")}
     said = start("run", config, "--work", work, env=own)
-    out, err = said.communicate(timeout=200)
+    out, err = said.communicate(timeout=PATIENCE)
     assert (said.returncode, out) == (1, "")
     assert err.splitlines()[-1].startswith(
         f"ldptree: validate: no space left on the disk of {work}. Free some"
@@ -82,6 +82,7 @@ def test_the_command_says_so_and_goes_on_with_more_room(small_disk, tmp_path):
     assert "Traceback" not in err
     small_disk(1 << 15)
     again = start("run", config, "--work", work, "--json", env=own)
-    out, err = again.communicate(timeout=200)
+    out, err = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0, err
-    assert {"ingest"} == {s["name"] for s in json.loads(out)["steps"] if s["state"] == "cached"}
+    cached = {s["name"] for s in json.loads(out)["steps"] if s["state"] == "cached"}
+    assert {"types", "read", "ingest"} <= cached <= {"types", "read", "ingest", "count"}

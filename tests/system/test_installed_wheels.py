@@ -1,5 +1,5 @@
-"""Both wheels, in environments of their own: what is in them, the library with numpy alone, and the pipeline from another folder
-with no server.
+"""The wheels, in environments of their own: what is in them, the library with numpy alone, and pipeline and benchmark from any
+folder, with no server.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(__file__).parents[2]
 SERVER = ("PREFECT_API_URL", "PREFECT_HOME")
+SOURCES = (CHECKOUT / "ldptree", CHECKOUT, CHECKOUT / "benchmark")
 WITH_NUMPY_ALONE = """
 import importlib.util, json, sys
 from pathlib import Path
@@ -32,11 +33,10 @@ from pathlib import Path
 import numpy as np
 
 import ldptree
-from ldptree.audit.empirical import audit
 from ldptree.client import Client
 from ldptree.coins import Words
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.raw_sums import RawSums
+from ldptree.protocol.totals import RawSums
 
 assert not any(importlib.util.find_spec(name) for name in ("scipy", "sklearn", "numba", "flows", "tasks", "schemas", "storage"))
 for known in json.loads(Path(sys.argv[1]).read_text()):
@@ -50,8 +50,6 @@ sums = RawSums.none(protocol)
 values = np.arange(60) % protocol.k
 sums.add(protocol.mechanism.randomize(values, Words.system()), None)
 assert sums.n_private == 60
-(found,) = audit({"grr": protocol.mechanism}, Words.system(), n_reports=2_000, claim=protocol.epsilon)
-assert not found.is_beaten
 try:
     ldptree.run("quickstart")
 except ImportError as fault:
@@ -68,14 +66,15 @@ print(ldptree.__version__, ldptree.__file__)
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """The wheel of the library, and that of the pipeline."""
+    """The wheel of the library, that of the pipeline, and that of the benchmark."""
     folder = tmp_path_factory.mktemp("wheels")
-    for source in (CHECKOUT / "ldptree", CHECKOUT):
+    for source in SOURCES:
         build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
         subprocess.run(build, cwd=source, check=True, capture_output=True)
     (library,) = folder.glob("ldptree-*.whl")
     (pipeline,) = folder.glob("ldptree_pipeline-*.whl")
-    return library, pipeline
+    (benchmark,) = folder.glob("ldptree_benchmark-*.whl")
+    return library, pipeline, benchmark
 
 
 def environment(folder, *wheels):
@@ -90,7 +89,7 @@ def environment(folder, *wheels):
 
 @pytest.fixture(scope="module")
 def installed(wheels, tmp_path_factory):
-    """The folder of commands of an environment that has both wheels, and their dependencies from where the tests run."""
+    """The folder of commands of an environment that has the wheels, and their dependencies from where the tests run."""
     python, packages = environment(tmp_path_factory.mktemp("installed"), *wheels)
     # Only a folder that Python itself knows has its .pth files read: the checkout, installed there, does not come along.
     (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
@@ -110,13 +109,13 @@ def test_the_wheels_have_every_file_and_no_folder_of_the_other(wheels):
     rooms = {
         "ldptree": wheels[0],
         **dict.fromkeys(("schemas", "storage", "tasks", "flows", "configs"), wheels[1]),
+        "ldptree_benchmark": wheels[2],
     }
     for wheel in wheels:
         names, _ = of_wheel(wheel)
         mine = {name for name in names if ".dist-info/" not in name}
         folders = {room for room, where in rooms.items() if where == wheel}
-        # where suites of the benchmark are found without a checkout
-        placed = [path.replace("benchmarks/suites/", "configs/suites/") for path in kept.stdout.splitlines()]
+        placed = [path.removeprefix("benchmark/") for path in kept.stdout.splitlines()]
         wanted = {path for path in placed if path.split("/")[0] in folders}
         assert mine == wanted - {"ldptree/pyproject.toml", "ldptree/LICENSE"}
         assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
@@ -124,7 +123,7 @@ def test_the_wheels_have_every_file_and_no_folder_of_the_other(wheels):
 
 def test_a_wheel_from_the_source_distribution_is_that_of_the_checkout(wheels, tmp_path):
     """Without the checkout around it: byte for byte, whoever builds it."""
-    for source, wheel in zip((CHECKOUT / "ldptree", CHECKOUT), wheels, strict=True):
+    for source, wheel in zip(SOURCES, wheels, strict=True):
         to = tmp_path / wheel.stem
         build = [sys.executable, "-m", "hatchling", "build", "-d", to]
         subprocess.run([*build, "-t", "sdist"], cwd=source, check=True, capture_output=True)
@@ -136,19 +135,22 @@ def test_a_wheel_from_the_source_distribution_is_that_of_the_checkout(wheels, tm
         assert (to / wheel.name).read_bytes() == wheel.read_bytes()
 
 
-def test_both_distributions_have_the_licence_of_the_checkout():
-    assert (CHECKOUT / "ldptree" / "LICENSE").read_bytes() == (CHECKOUT / "LICENSE").read_bytes()
+def test_every_distribution_has_the_licence_of_the_checkout():
+    assert {(source / "LICENSE").read_bytes() for source in SOURCES} == {(CHECKOUT / "LICENSE").read_bytes()}
 
 
-def test_the_library_needs_numpy_alone_and_the_pipeline_needs_the_library_of_its_version(wheels):
-    library, pipeline = (of_wheel(wheel)[1] for wheel in wheels)
+def test_the_library_needs_numpy_alone_and_the_others_need_those_before_of_their_version(wheels):
+    library, pipeline, benchmark = (of_wheel(wheel)[1] for wheel in wheels)
     needed = [text for text in library.get_all("Requires-Dist") if "extra ==" not in text]
     assert [text.partition(">")[0] for text in needed] == ["numpy"]
-    assert library["Version"] == pipeline["Version"] == ldptree.__version__
-    assert f"ldptree[estimators]=={ldptree.__version__}" in pipeline.get_all("Requires-Dist")
+    assert library["Version"] == pipeline["Version"] == benchmark["Version"] == ldptree.__version__
+    ours = f"ldptree[estimators]=={ldptree.__version__}"
+    assert ours in pipeline.get_all("Requires-Dist")
+    # nothing that these two do not bring: the locks of the checkout are the benchmark's too
+    assert benchmark.get_all("Requires-Dist") == [f"ldptree-pipeline=={ldptree.__version__}", ours]
 
 
-def test_the_library_answers_adds_up_and_audits_with_numpy_alone(wheels, tmp_path):
+def test_the_library_answers_and_adds_up_with_numpy_alone(wheels, tmp_path):
     python, packages = environment(tmp_path / "env", wheels[0])
     numpy = Path(np.__file__).parent
     for path in (numpy, *numpy.parent.glob("numpy.libs")):
@@ -193,12 +195,29 @@ def test_the_installed_pipeline_runs_the_packaged_quickstart_from_any_folder(ins
         check=True,
     )
     assert all(Path(path).is_relative_to(installed.parent) for path in found.stdout.split())
-    suites = subprocess.run(
-        [installed / "ldptree", "benchmark", "--list"],
+
+
+@pytest.mark.server
+def test_the_installed_benchmark_runs_a_suite_from_any_folder(installed, tmp_path):
+    alone = {key: value for key, value in os.environ.items() if key not in (*SERVER, "PYTHONPATH")}
+    run = subprocess.run(
+        [installed / "ldptree", "benchmark", "smoke", "--json"],
+        cwd=tmp_path,
+        env=alone,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    summary = json.loads(run.stdout)
+    assert (summary["suite"], summary["failed"]) == ("smoke", 0)
+    assert Path(summary["page"]).is_relative_to(tmp_path / "work")
+    where = subprocess.run(
+        [installed / "python", "-c", "import ldptree_benchmark.flow as flow; print(flow.__file__)"],
         cwd=tmp_path,
         env=alone,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "smoke" in suites.stdout
+    assert Path(where.stdout.strip()).is_relative_to(installed.parent)

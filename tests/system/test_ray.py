@@ -20,17 +20,17 @@ pytest.importorskip("prefect_ray")
 pytest.importorskip("moto")
 
 from chain import rides, rides_config
+from prefect_ray import RayTaskRunner
 from ray.cluster_utils import Cluster
 from s3_server import bucket_objects, make_bucket, proxy, s3_server, variables
 from test_digests import RUNS
-from whole_runs import many_files, reports, rides_toml, run, start, steps, until
+from whole_runs import PATIENCE, many_files, reports, rides_toml, run, until
 
-from flows.engines import ray_cluster
 from flows.server.process import environment
 from ldptree.errors import LdptreeError
 from ldptree.families import FAMILIES
 from schemas.config import load
-from schemas.tables import EngineConfig
+from schemas.tables import RunnerConfig
 from storage.ledger.accounts import Account
 from storage.store import Store
 
@@ -58,20 +58,20 @@ def cluster():
 @pytest.fixture
 def mapped(monkeypatch):
     """The steps whose shards a cluster computed."""
-    steps, compute = [], ray_cluster.Cluster.map
+    steps, compute = [], RayTaskRunner.map
 
-    def note(self, task, step, call):
-        steps.append(step)
-        return compute(self, task, step, call)
+    def note(self, task, parameters):
+        steps.append(task.name)
+        return compute(self, task, parameters)
 
-    monkeypatch.setattr(ray_cluster.Cluster, "map", note)
+    monkeypatch.setattr(RayTaskRunner, "map", note)
     return steps
 
 
 @pytest.mark.parametrize("name", OF_FAMILIES)
 def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, mapped, tmp_path, name):
     config = RUNS[name](tmp_path).model_copy(update={"evaluate": False})
-    there = config.model_copy(update={"run": EngineConfig(engine="ray", ray_address=cluster.address)})
+    there = config.model_copy(update={"run": RunnerConfig(ray=cluster.address)})
     found = [
         (
             (work / "runs" / run(settings, work)["run"] / "model.json").read_bytes(),
@@ -80,23 +80,8 @@ def test_every_family_learns_on_a_cluster_what_it_learns_on_threads(cluster, map
         for settings, work in ((config, tmp_path / "threads"), (there, tmp_path / "ray"))
     ]
     assert found[0] == found[1]
-    assert len(found[0][1]) == len(mapped) > 0  # one shard each
-
-
-def test_a_cluster_looks_at_who_was_asked_and_scores_are_those_of_threads(
-    cluster, mapped, monkeypatch, tmp_path
-):
-    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 300)
-    config = RUNS["correction, classes, tree"](tmp_path)
-    there = config.model_copy(update={"run": EngineConfig(engine="ray", ray_address=cluster.address)})
-    scores = []
-    for settings, work, n_files in ((config, tmp_path / "threads", 64), (there, tmp_path / "ray", 2)):
-        monkeypatch.setattr("tasks.parts.PART_SHARDS", n_files)
-        run(settings, work)
-        (path,) = (work / "simulation" / "evaluate").rglob("scores.json")
-        scores.append(path.read_bytes())
-    assert mapped.count("known") == 1
-    assert scores[0] == scores[1]
+    assert len(found[0][1]) == mapped.count("perturb") > 0  # one shard each
+    assert {"count", "cut"} <= {*mapped}
 
 
 def test_a_fault_on_a_cluster_is_told_as_on_threads(cluster, tmp_path):
@@ -107,7 +92,7 @@ def test_a_fault_on_a_cluster_is_told_as_on_threads(cluster, tmp_path):
     shutil.rmtree(folder)
     folder.touch()
     said = []
-    for engine in (EngineConfig(), EngineConfig(engine="ray", ray_address=cluster.address)):
+    for engine in (RunnerConfig(), RunnerConfig(ray=cluster.address)):
         again = {"run": engine, "simulation": config.simulation.model_copy(update={"noise_seed": 12})}
         with pytest.raises(LdptreeError, match=r"perturb: .*: cannot be used") as fault:
             run(config.model_copy(update=again), work)
@@ -117,22 +102,6 @@ def test_a_fault_on_a_cluster_is_told_as_on_threads(cluster, tmp_path):
 
 def test_the_test_above_is_about_every_family(tmp_path):
     assert {RUNS[name](tmp_path).model.estimator for name in OF_FAMILIES} == set(FAMILIES)
-
-
-def test_without_an_address_a_run_starts_ray_and_the_same_command_finds_every_shard(tmp_path):
-    files = many_files(tmp_path / "files", n_shards=3)
-    config = rides_toml(tmp_path / "rides.toml", str(files / "*.csv"), simulation={"noise_seed": 11})
-    said = []
-    for _ in range(2):
-        process = start(
-            "run", config, "--work", tmp_path / "work", "--engine", "ray", "--workers", "2", "--json"
-        )
-        out, err = process.communicate(timeout=200)
-        assert (process.returncode, err) == (0, "")
-        said.append(json.loads(out))
-    assert "perturb" in steps(said[0], "computed")
-    assert steps(said[1], "computed") == set()
-    assert len(reports(tmp_path / "work")) == 3
 
 
 def on(cluster, config, work, *, prelude):
@@ -145,11 +114,9 @@ def on(cluster, config, work, *, prelude):
         config,
         "--work",
         work,
-        "--engine",
-        "ray",
         "--json",
         "--set",
-        f"run.ray_address={cluster.address}",
+        f"run.ray={cluster.address}",
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, words)],
@@ -157,27 +124,27 @@ def on(cluster, config, work, *, prelude):
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout, done.stderr
 
 
 REFUSALS = {
-    "another Ray": ("import ray; ray.__version__ = '2.0.0'", 2, "this machine Ray 2.0.0 with Python "),
+    "another Ray": (
+        "import ray; ray.__version__ = '2.0.0'",
+        2,
+        "this machine is not part of a Ray cluster there, or has another RAY_AUTH_TOKEN, Ray or Python",
+    ),
     "another ldptree": (
-        "import flows.engines.ray_cluster as c; c.version = lambda part: '9.9'",
+        "import tasks.data.violations as v, dataclasses; v.count.step = dataclasses.replace(v.count.step, version='0')",
         2,
-        "and this one 9.9. Install ldptree-pipeline 9.9 there.",
+        "count: another ldptree-pipeline is installed on",
     ),
-    "without ldptree": (
-        "import flows.engines.ray_cluster as c; c.PARTS = ('nobody-has-this',); c.version = lambda part: '9.9'",
+    "another folder of this name": (
+        "import storage.store as s; s.has_secret = lambda objects: True; "
+        "s.Store.__reduce__ = lambda self: (s._opened_elsewhere, (self.work, 'of another'))",
         2,
-        "has no nobody-has-this. Install nobody-has-this 9.9 there.",
-    ),
-    "no CPU is free": (
-        "import flows.engines.ray_cluster as c; c._nothing = lambda: __import__('time').sleep(90); c.FREE_SECONDS = 2.0",
-        1,
-        "none of the 2 CPUs of the cluster was free for 2 seconds. ",
+        "has not the run's work folder",
     ),
 }
 
@@ -193,15 +160,17 @@ def test_a_cluster_that_cannot_compute_is_refused_in_a_sentence_before_anybody_i
     assert not list((tmp_path / "work" / "holders" / "ledger").rglob("*.charge"))
 
 
-def test_a_cluster_without_a_cpu_is_refused(tmp_path):
+def test_a_cluster_without_a_machine_stops_the_run_before_anybody_is_charged(tmp_path):
     empty = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:
         config = rides_toml(tmp_path / "rides.toml", str(rides(tmp_path / "rides.csv", 300, 1)))
-        found = on(empty, config, tmp_path / "work", prelude="pass")
+        prelude = "import flows.runner as r; r.POLL_SECONDS, r.ALONE_SECONDS = 0.2, 1.0"
+        found = on(empty, config, tmp_path / "work", prelude=prelude)
     finally:
         empty.shutdown()
-    assert found[:2] == (2, "")
-    assert "no machine of the cluster has a CPU for shards" in found[2]
+    assert found[:2] == (1, "")
+    assert "no machine is left in the Ray cluster" in found[2]
+    assert not list((tmp_path / "work" / "holders" / "ledger").rglob("*.charge"))
 
 
 N_SHARDS = 5
@@ -255,11 +224,13 @@ KILLS = {
     "has added up": Kill("/curator/add/", "lost", N_SHARDS, is_seeded=False, is_driver_killed=True),
 }
 PART_BYTES = 2000
-IN_PARTS = f"import tasks.parts as a, tasks.data.source as s; a.PART_SHARDS, a.PART_ROWS, s.PART_BYTES = 2, 1, {PART_BYTES}"
+IN_PARTS = (
+    "import tasks.answers.add as a, tasks.data.source as s, tasks.holders.cut as c; "
+    f"a.PART_SHARDS, c.PART_ROWS, s.PART_BYTES = 2, 1, {PART_BYTES}"
+)
 """Pieces of each raw file, a part for each file of rows, and one for every two files of reports."""
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", KILLS)
 def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path, files_of_few, name):
     """Then another machine joins; or the driver is killed too, and another machine goes on by itself."""
@@ -287,7 +258,7 @@ def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path,
         between = stack.enter_context(proxy(port, kill))
         victim = machines.join("victim", between.server_port)
         command = ("run", config, "--work", work, "--json")
-        there = ("--engine", "ray", "--set", f"run.ray_address={machines.cluster.address}")
+        there = ("--set", f"run.ray={machines.cluster.address}")
         process = started(*command, *there, env=machines.environment("driver", port))
         stack.callback(process.kill)
         until(killed.at, lambda: is_killed.is_set() or process.poll() is not None)
@@ -300,7 +271,7 @@ def test_a_machine_that_is_killed_costs_its_part_and_asks_nobody_twice(tmp_path,
             process = started(*command, env=machines.environment("another", port))
         else:
             machines.join("late", port)
-        out, err = process.communicate(timeout=400)
+        out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, err) == (0, "")
         with mock.patch.dict(os.environ, machines.environment("watch", port)):
             store = Store(work)

@@ -1,28 +1,28 @@
-"""What the Prefect UI shows of a run beside its tasks: a line and a table a step, a bar of its shards, and nothing else."""
+"""What the Prefect UI shows of a run beside its tasks: a line a step, its page, summary, scores or failure, and nothing else."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+from collections import Counter
 from types import SimpleNamespace
 
 import prefect.runtime
 import pytest
 from chain import rides
-from whole_runs import rides_toml, run
+from whole_runs import rides_toml, run, until
 
-from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY
+from flows.budget import PAGE_IS_NOT_PRIVATE, PROTECTS_NOBODY, say_who_rows_are
 from flows.server import artifacts as sent
 from flows.server import run_log
-from flows.server.artifacts import Artifacts
-from flows.server.pages import link_pages
-from flows.server.shards import progress_shown
 from flows.server.step_tasks import as_task, limited_tags, tag_of
 from flows.train_flow import train_config
 from ldptree.errors import ConfigError, DataError
+from ldptree.plain_text import escape_markdown
 from schemas.config import load
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
-from tasks import progress
+from storage.store import Store
 from tasks.fit import fit
 from tasks.step import REGISTERED
 
@@ -31,19 +31,6 @@ pytestmark = pytest.mark.server
 CANARY = "CANARY88"
 OURS = "test.of.a.run"
 """The logger that stands for Prefect's."""
-
-
-class Kept(Artifacts):
-    """Artifacts that go nowhere."""
-
-    def __init__(self):
-        self.shown = []
-
-    def send(self, create):
-        self.shown.append(create)
-
-    def table(self, rows, key, description):
-        self.shown.append((rows, key, description))
 
 
 @pytest.fixture
@@ -76,38 +63,11 @@ def record_of(step, zone):
 
 
 @pytest.mark.parametrize("zone", ["public", "holders", "curator", "simulation"])
-def test_nothing_of_a_record_is_shown_but_what_is_listed(lines, zone):
-    kept = Kept()
+def test_nothing_of_a_record_is_said_but_what_is_listed(lines, zone):
     for step in REGISTERED:
-        run_log.log_step(kept, step, step, [record_of(step, zone)], n_cached=0)
-    assert len(kept.shown) == len(lines.messages) >= 12
-    assert not [
-        said for said in (*map(str, kept.shown), *lines.messages) if CANARY in said or "88888" in said
-    ]
-
-
-def test_the_table_of_a_step_has_a_line_for_each_fact_so_that_none_is_cut_off(lines):
-    kept = Kept()
-    record = record_of("scale", "public").model_copy(update={"facts": {"n_public": 7, "n_features": 3}})
-    run_log.log_step(kept, "scale", "scale", [record], n_cached=0)
-    ((rows, key, _),) = kept.shown
-    assert key == "step-scale"
-    assert {"what": "public rows", "value": 7} in rows
-    assert {len(row) for row in rows} == {2}
-
-
-def test_a_long_sentence_is_in_lines_that_the_ui_shows_whole(lines):
-    kept, says = (
-        Kept(),
-        "The public model is wrong on private people in particular: " + "and so on, " * 12 + "and on",
-    )
-    record = record_of("prune", "curator").model_copy(update={"facts": {"says": says}})
-    run_log.log_step(kept, "prune", "prune", [record], n_cached=0)
-    ((rows, _, _),) = kept.shown
-    first = [row["what"] for row in rows].index("found")
-    found = [row["value"] for row in rows[first:] if row["what"] in ("found", "")]
-    assert " ".join(found) == says
-    assert max(map(len, found)) <= 60
+        run_log.log_step(step, step, [record_of(step, zone)], n_cached=0)
+    assert len(lines.messages) == len(REGISTERED)
+    assert not [said for said in lines.messages if CANARY in said or "88888" in said]
 
 
 @pytest.mark.parametrize(
@@ -125,74 +85,66 @@ def test_a_run_that_stopped_shows_the_command_that_goes_on(monkeypatch, deployed
     for module in (run_log, prefect.runtime):
         monkeypatch.setattr(module, "deployment", deployment)
         monkeypatch.setattr(module, "flow_run", flow_run)
-    monkeypatch.setattr(run_log, "tell_pause", lambda: "")
-    shown = []
-    monkeypatch.setattr(
-        Kept, "markdown", lambda _, text, key, title: shown.append((key, text)), raising=False
-    )
-    run_log.show_failure(Kept(), "Full.", command="ldptree run rides", has_started=has_started)
-    ((key, text),) = shown
-    assert key == "run-failure"
+    text = run_log.describe_failure("Full.", command="ldptree run rides", has_started=has_started)
     assert text.splitlines()[-1] == command
     assert ("Finished steps stand." in text) is has_started
 
 
-def test_pages_of_earlier_runs_become_links_where_they_are_served_now(api, tmp_path):
-    (tmp_path / "runs" / "one").mkdir(parents=True)
-    page = tmp_path / "runs" / "one" / "report.html"
-    page.write_text("a page")
-    texts = [
-        f"`{page}`",
-        "[The run's page](http://127.0.0.1:9/runs/one/report.html)",
-        "`/w/runs/two/report.html`",
-    ]
-    made = [
-        api.post("/artifacts/", {"key": "run-page", "type": "markdown", "data": text})["id"] for text in texts
-    ]
-    link_pages(tmp_path, api.url, "http://127.0.0.1:4201")
-    now = [api.get(f"/artifacts/{one}")["data"] for one in made]
-    assert now == ["[The run's page](http://127.0.0.1:4201/runs/one/report.html)"] * 2 + texts[2:]
+def test_a_step_that_stood_has_a_line(lines):
+    run_log.log_step("split", "split", [record_of("split", "holders")], n_cached=1)
+    assert lines.messages == ["split: cached"]
 
 
-def test_a_step_that_stood_has_a_line_and_no_other_table(lines):
-    kept = Kept()
-    run_log.log_step(kept, "split", "split", [record_of("split", "holders")], n_cached=1)
-    assert (kept.shown, lines.messages) == ([], ["split: cached"])
+def test_artifacts_that_are_lost_stop_nothing_and_the_log_says_so(lines, monkeypatch):
+    monkeypatch.setattr(sent, "create_markdown_artifact", lambda *_, **__: 1 / 0)
+    sent.show_failure("Full.", None)
+    assert lines.messages == ["not all artifacts of this run reached the Prefect server (ZeroDivisionError)"]
 
 
-def test_an_artifact_that_is_lost_stops_nothing_and_is_told_in_the_log(lines):
-    arrived = []
-    with Artifacts() as artifacts:
-        artifacts.send(lambda: 1 / 0)
-        artifacts.send(lambda: arrived.append("the next one"))
-    assert arrived == ["the next one"]
-    assert lines.messages == ["artifacts that did not reach the Prefect server: 1"]
+def test_each_step_has_a_line_with_a_fact_and_the_last_one_says_what_was_found_and_where_the_page_is(
+    api, lines, tmp_path
+):
+    rows = rides(tmp_path / "rides.csv", 900, seed=1)
+    path = rides_toml(tmp_path / "rides.toml", str(rows), simulation={"noise_seed": 11}, evaluate=True)
+    ended = run(load(path), tmp_path / "work")
+    *steps, last = [one.getMessage() for one in lines.records if one.name == OURS][-len(ended["steps"]) :]
+    assert [line.partition(":")[0] for line in steps] == [step["name"] for step in ended["steps"]][1:]
+    assert all(re.fullmatch(r"\w+: done; .+", line) for line in steps)
+    assert "validate: done; 3 of 3 checks met by public rows, 3 of 3 by private rows" in lines.messages
+    assert last == f"{ended['finding']} {ended['report']}"
 
 
-def test_the_bar_is_full_at_the_end_and_shards_that_stand_have_none(monkeypatch):
-    monkeypatch.setattr("flows.server.shards.create_progress_artifact", lambda percent, **_: ["id", percent])
-    monkeypatch.setattr(
-        "flows.server.shards.update_progress_artifact", lambda bar, percent: bar.append(percent)
-    )
-    kept = Kept()
-    for event in ("found", "end"):
-        with progress_shown(kept, 4, "perturb"):
-            for _ in range(4):
-                if event == "end":
-                    progress._tell("perturb", "start", 0.0)
-                progress._tell("perturb", event, 1.0)
-        assert bool(kept.shown) == (event == "end")
-    for create in kept.shown:
-        create()
-    assert kept.shown[0].__self__._artifact[-1] == 100.0
+def test_runs_show_their_page_summary_scores_and_failure_under_one_key_each_and_nothing_else(
+    api, release, tmp_path
+):
+    rows = str(rides(tmp_path / "rides.csv", 900, seed=1))
+    scored = rides_toml(tmp_path / "rides.toml", rows, simulation={"noise_seed": 11}, evaluate=True)
+    runs = [run(load(scored), tmp_path / "work")["run"] for _ in range(2)]
+    stopped = rides_toml(tmp_path / "absent.toml", rows, dataset={"target": "absent"})
+    with pytest.raises(DataError):
+        run(load(stopped), tmp_path / "work")
+    wanted = {"flow_runs": {"name": {"any_": [*runs, release.summary["run"]]}}, "limit": 200}
+    shown = api.post("/artifacts/filter", wanted)
+    assert Counter(one["key"] for one in shown) == {"page": 3, "summary": 3, "scores": 2}
+    latest = {one["key"] for one in api.post("/artifacts/latest/filter", {"limit": 200})}
+    assert {"page", "summary", "scores", "failure"} <= latest
+    assert not {key for key in latest if key.startswith(("step", "run", "perturb", "ingest"))}
+    links = {one["data"] for one in shown if one["key"] == "page"}
+    assert {f"[The run's page](/ldptree/runs/{name}/report.html)" for name in runs} < links
 
 
-def test_every_step_of_a_run_has_its_table_and_its_shards_a_bar(api, release):
-    runs = {"name": {"any_": [release.summary["run"]]}}
-    shown = {one["key"]: one for one in api.post("/artifacts/filter", {"flow_runs": runs, "limit": 100})}
-    steps = {f"step-{step['name']}" for step in release.summary["steps"]}
-    assert shown.keys() == steps | {"run-summary", "run-page", "perturb"}
-    assert shown["perturb"]["data"] == 100.0
+def test_a_run_that_finished_is_an_event_with_its_summary(api, release):
+    wanted = {"filter": {"event": {"name": ["ldptree.run.finished"]}}}
+
+    def event():
+        events = api.post("/events/filter", wanted)["events"]
+        return next((e for e in events if e["payload"]["run"] == release.summary["run"]), None)
+
+    told = until("the event", event)
+    assert told["resource"]["prefect.resource.id"] == f"ldptree.run.{release.summary['run']}"
+    for name in ("finding", "report", "epsilon_spent", "largest_spend", "metrics"):
+        assert told["payload"][name] == release.summary[name]
+    assert any(one["prefect.resource.id"].startswith("prefect.flow-run.") for one in told["related"])
 
 
 @pytest.mark.parametrize(("seed", "asks"), [(11, True), (None, True), (11, False)])
@@ -212,7 +164,7 @@ def test_a_release_that_is_scored_says_in_its_log_that_its_page_is_not_private(l
     path = str(rides(tmp_path / "rides.csv", 20, seed=1))
     config = rides_toml(tmp_path / "rides.toml", path, simulation={"noise_seed": None}, evaluate=True)
     for assignments in (["release=true"], ["release=true", "evaluate=false"], []):
-        run_log.warn_at_start(load(config, assignments))
+        run_log.warn_at_start(load(config, assignments), Store(tmp_path / "work"))
     assert [one.getMessage() for one in lines.records if one.name == OURS] == [PAGE_IS_NOT_PRIVATE]
 
 
@@ -220,7 +172,7 @@ def test_a_run_says_in_its_log_that_its_file_was_changed_after_the_copy_that_it_
     copy = rides(tmp_path / "rides.tidy.csv", 20, seed=1)
     rides(tmp_path / "rides.csv", 20, seed=1)
     os.utime(copy, (1, 1))
-    run_log.warn_at_start(load(rides_toml(tmp_path / "rides.toml", str(copy))))
+    run_log.warn_at_start(load(rides_toml(tmp_path / "rides.toml", str(copy))), Store(tmp_path / "work"))
     (ours,) = [one for one in lines.records if one.name == OURS]
     assert ours.levelno == logging.WARNING
     assert "rides.csv was changed after rides.tidy.csv" in ours.getMessage()
@@ -243,11 +195,11 @@ def test_a_deployed_run_whose_configuration_is_refused_says_why(api, tmp_path):
         train_config(str(tmp_path / "bad.toml"), work=str(tmp_path / "work"))
     (why,) = [
         one
-        for one in api.post("/artifacts/filter", {"artifacts": {"key": {"any_": ["run-failure"]}}})
+        for one in api.post("/artifacts/filter", {"artifacts": {"key": {"any_": ["failure"]}}})
         if "bad.toml" in one["data"]
     ]
     assert "did you mean epsilon?" in why["data"]
-    assert str(refused.value) in why["data"]
+    assert escape_markdown(str(refused.value)) in why["data"]
     assert f"ldptree run {tmp_path / 'bad.toml'} --work {tmp_path / 'work'}" in why["data"]
     refused_run = api.get(f"/flow_runs/{why['flow_run_id']}")
     assert refused_run["name"].startswith("refused-")
@@ -265,9 +217,9 @@ def test_the_log_of_a_run_that_stopped_ends_in_the_sentence_and_its_page_is_show
     (page,) = (tmp_path / "work").glob("runs/*/report.html")
     runs = {"name": {"any_": [page.parent.name]}}
     shown = {one["key"]: one["data"] for one in api.post("/artifacts/filter", {"flow_runs": runs})}
-    assert str(stopped.value) in shown["run-failure"]
-    assert str(page) in shown["run-page"]
-    assert shown["run-failure"].count("absent") == 1
+    assert escape_markdown(str(stopped.value)) in shown["failure"]
+    assert f"/ldptree/runs/{page.parent.name}/report.html" in shown["page"]
+    assert shown["failure"].count("absent") == 1
     of_task, _, last = errors_of_runs()
     assert (of_task.name, last.name) == ("prefect.task_runs", "prefect.flow_runs")
     assert of_task.getMessage() == last.getMessage() == str(stopped.value)
@@ -283,3 +235,13 @@ def test_a_fault_that_nobody_expected_keeps_its_traceback_in_the_log(
         run(load(rides_toml(tmp_path / "rides.toml", path)), tmp_path / "work")
     (told,) = errors_of_runs()
     assert "tag_run" in logging.Formatter().format(told)
+
+
+def test_a_campaign_of_rows_says_once_in_its_log_what_it_cannot_know(lines, tmp_path):
+    path = str(rides(tmp_path / "rides.csv", 20, seed=1))
+    terms = {"simulation": {"noise_seed": None}, "campaign": {"name": "rides"}}
+    config = load(rides_toml(tmp_path / "rides.toml", path, **terms))
+    run_log.warn_at_start(config, Store(tmp_path / "work"))
+    wanted = say_who_rows_are(None, config)
+    assert len(wanted) == 1
+    assert [one.getMessage() for one in lines.records if one.name == OURS] == wanted

@@ -71,13 +71,13 @@ FAMILIES = {
     ),
     "correction": Family(
         rides,
-        MENDED | {"correction": {"base": "forest"}},
+        {"model": MENDED["model"] | {"base": "forest"}},
         {"estimator": "correction", "base": "forest", "base_trees": 200, "lam": None},
         ("accuracy", "majority", 1),
         {"public_only", "no_noise", "majority", "public_tree", "public_forest", "non_private"},
         {
-            "correction.base=tree": "partition",
-            "correction.label_levels=5": "partition",
+            "model.base=tree": "partition",
+            "model.label_levels=5": "partition",
             "evaluation.redraws=3": "evaluate",
         },
         {
@@ -251,7 +251,7 @@ FAULTS = {
         "dataset.ranges={paid = [0, 1000]}": 3,
         "model.label_range=[0, 9]": 2,
     },
-    "correction": {"correction.max_protocol_bytes=1000": 2},
+    "correction": {"model.max_protocol_bytes=1000": 2},
 }
 """A label that is no number; an expectation that labels fail; a range that does not cover the public ones; a public model that is
 too large: what each ends with.

@@ -7,7 +7,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from chain import shells
-from whole_runs import reports, start, steps
+from whole_runs import PATIENCE, reports, start, steps
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -24,9 +24,8 @@ test_fraction = 0.0
 [model]
 estimator = "histoftree"
 label_range = [0, 30]
-[histoftree]
-bins = 2
-depth = 1
+t = 2
+p = 1
 [features]
 protects = {{ weight = "hides" }}
 [privacy]
@@ -37,7 +36,7 @@ epsilon = 2.0
 def said(*words):
     """Exit code, output and errors of the installed command."""
     process = start(*words)
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 
@@ -98,7 +97,7 @@ def test_where_it_came_from_is_explained_and_garbage_leaves_what_was_answered(tw
     folder, first, _, before = twice
     code, out, err = said("explain", first["model"], "--work", folder / "work")
     assert code == 0, err
-    for step in ("prune", "aggregate", "partition", "perturb", "show", "split"):
+    for step in ("prune", "aggregate", "partition", "perturb", "show", "cut", "split", "read"):
         assert f"made by {step} " in out
     code, out, err = said(
         "explain", folder / "work" / "runs" / first["run"] / "questions.json", "--work", folder / "work"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import stat
 import urllib.error
 import urllib.request
 
@@ -22,13 +24,17 @@ def answers(port, path="/api/health"):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_its_server_ends_with_it(tmp_path, how):
+def test_its_server_ends_with_it(tmp_path, monkeypatch, how):
+    monkeypatch.delenv("PREFECT_HOME", raising=False)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    before = os.umask(0)
     process = start("ui", "--work", tmp_path / "work", "--port", str(port))
+    os.umask(before)
     until("the server", lambda: answers(port))
     assert answers(port, "/")
+    assert stat.S_IMODE((tmp_path / "work" / "prefect").stat().st_mode) == 0o700
     process.send_signal(how)
     process.communicate(timeout=60)
     assert process.returncode == (-9 if how == signal.SIGKILL else 0)

@@ -54,7 +54,7 @@ def test_the_curator_does_all_their_steps_again_without_the_holders(released, tm
     digests, facts = digests_of(before), read_facts(store, by_step["report"]["page"]).to_dict()
 
     store.zone("holders").rename(tmp_path / "elsewhere")
-    for step in ("scale", "partition", "aggregate", "prune", "report"):
+    for step in ("scale", "partition", "add", "aggregate", "prune", "report"):
         shutil.rmtree(store.zone("curator") / step)
     shutil.rmtree(store.zone("public") / "scale")
 

@@ -14,7 +14,7 @@ from flows.execute import Plainly
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
-from tasks.answers.add import raw_sums
+from tasks.answers.add import add, raw_sums
 from tasks.answers.aggregate import aggregate
 from tasks.artifacts import read_protocol, read_totals
 from tasks.perturb import manifest_of, values_of
@@ -44,7 +44,8 @@ def collected(
 
 
 def sums(store, published, reports, round_number=1):
-    return aggregate.fn(store, question=published, reports=reports, round_number=round_number)
+    call = {"question": published, "reports": reports, "round_number": round_number}
+    return aggregate.fn(store, **call, sums=[add.fn(store, **call)["sums"]])
 
 
 def truth(store, shards, protocol):
@@ -242,17 +243,24 @@ def test_totals_state_the_exact_variance_of_sums(store):
     assert everything < 0.5 * one_by_one
 
 
+def test_sums_of_other_holders_than_those_who_reported_are_no_totals(store):
+    published, _, reports = collected(store, example_protocol())
+    call = {"question": published, "round_number": 1}
+    some = add.fn(store, **call, reports=reports[:2])["sums"]
+    with pytest.raises(ArtifactCorrupt, match=r"5,001 holders reported, and the sums are of 3,001\."):
+        aggregate.fn(store, **call, reports=reports, sums=[some])
+
+
 @pytest.mark.parametrize("mechanism", first_fast("oue", "grr", "olh"))
-def test_what_several_add_up_is_what_one_adds_up(tmp_path, monkeypatch, mechanism):
+def test_in_however_many_parts_reports_are_added_up_the_totals_are_the_same(tmp_path, monkeypatch, mechanism):
     files = [rides(tmp_path / f"rides-{number}.csv", 120, number) for number in range(5)]
     config = rides_config(*files, privacy={"mechanism": mechanism})
     found = []
     for n_files in (64, 2):
-        monkeypatch.setattr("tasks.parts.PART_SHARDS", n_files)
+        monkeypatch.setattr("tasks.answers.add.PART_SHARDS", n_files)
         store = Store(tmp_path / f"{n_files}")
         run = Chain(store, config, execute=Plainly(store))
-        with run.timeline.listening():
-            found.append(run.totals)
-        assert [step.name for step in run.timeline.steps()].count("add") == (n_files == 2)
+        found.append(run.totals)
+        assert sum(record.step == "add" for record in run.records) == (3 if n_files == 2 else 1)
     whole, parts = found
     assert (parts.facts, parts["totals"].files) == (whole.facts, whole["totals"].files)

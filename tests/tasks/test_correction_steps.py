@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from chain import (
+    NEW_PEOPLE,
     Chain,
     fares,
     fares_config,
@@ -358,7 +359,7 @@ def test_without_scores_there_is_no_simulation_and_the_page_is_the_curators(run)
 
 def test_a_campaign_goes_on_with_its_base_and_takes_new_public_rows(tmp_path):
     names = [fares(tmp_path / f"{k}.csv", 600, k) for k in (1, 2)]
-    plain = {"campaign": {"name": "paid"}, "evaluate": False}
+    plain = {"campaign": {"name": "paid"}, "evaluate": False, "dataset": NEW_PEOPLE}
     first = Chain(Store(tmp_path / "work"), mended(fares_config, names[0], **plain))
     before = learned(first)
     assert Chain(first.store, mended(fares_config, names[0], **plain)).published == first.published
@@ -377,9 +378,9 @@ def test_a_campaign_goes_on_with_its_base_and_takes_new_public_rows(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"correction": {"base": "boosting"}}, r"correction\.base"),
-        ({"correction": {"label_levels": 9}}, r"correction\.label_levels"),
-        ({"correction": {"residual_range": 3.0}}, r"correction\.residual_range"),
+        ({"correction": {"base": "boosting"}}, r"model\.base"),
+        ({"correction": {"label_levels": 9}}, r"model\.label_levels"),
+        ({"correction": {"residual_range": 3.0}}, r"model\.residual_range"),
         ({}, r"model\.estimator"),
     ],
 )

@@ -6,10 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from chain import Chain, rides, rides_config, scores_of
-from first_fast import first_fast
-from test_digests import RUNS
 
-from flows.execute import Plainly
 from ldptree.baselines import select_baselines
 from ldptree.errors import DataError
 from storage import tables
@@ -91,25 +88,6 @@ def run(tmp_path):
 def test_a_seeded_simulation_scores_the_same_in_any_work_folder(run):
     one, two = scores_of(run("one", n=300)), scores_of(run("two", n=300))
     assert one == two
-
-
-@pytest.mark.parametrize(
-    "name",
-    first_fast("correction, classes, tree", "lpct", "lpdt", "correction, a number, blend"),
-)
-def test_what_several_look_at_is_scored_as_what_one_looks_at(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 300)
-    config = RUNS[name](tmp_path)
-    found = []
-    for n_files in (64, 2):
-        monkeypatch.setattr("tasks.parts.PART_SHARDS", n_files)
-        store = Store(tmp_path / f"{n_files}")
-        chain = Chain(store, config, execute=Plainly(store))
-        with chain.timeline.listening():
-            found.append(scores_of(chain))
-        assert len(chain.held["train"].files) > 2
-        assert [step.name for step in chain.timeline.steps()].count("known") == (n_files == 2)
-    assert found[0] == found[1]
 
 
 def test_rows_that_are_drawn_are_read_as_if_all_were_in_memory(tmp_path):

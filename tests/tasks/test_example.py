@@ -109,10 +109,9 @@ def test_a_number_that_is_sent_apart_is_drawn_beside_its_cell(tmp_path: Path, me
     "changes",
     [
         {"privacy": {"epsilon": 4.0}},
-        {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "binned": 1, "depth": 1}},
+        {"model": {"estimator": "histoftree", "t": 2, "s": 1, "p": 1}},
         {
-            "model": {"estimator": "histoftree"},
-            "histoftree": {"bins": 2, "binned": 1, "depth": 1, "mechanism": "randomized_response"},
+            "model": {"estimator": "histoftree", "t": 2, "s": 1, "p": 1, "mechanism": "randomized_response"},
         },
     ],
 )

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import zones_of
+from chain import ingest_files, zones_of
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec
-from tasks.data.ingest import ingest_files
 from tasks.data.ingest_plan import RowRules
 
 TRIPS = "firm,miles,area,paid\np,1,x,0\np,2.5,y,1\nq,3,x,0\nq,,z,1\n"
@@ -71,23 +70,23 @@ def chain(error):
 # Zones
 
 
-def test_each_row_goes_to_its_zone_with_its_number(ingest):
+def test_each_row_goes_to_its_zone_a_private_one_with_its_number(ingest):
     found, public, private = ingest(TRIPS)
     assert public == [
-        {"firm": "p", "miles": 1.0, "area": "x", "paid": 0, "_row": 0},
-        {"firm": "p", "miles": 2.5, "area": "y", "paid": 1, "_row": 1},
+        {"firm": "p", "miles": 1.0, "area": "x", "paid": 0},
+        {"firm": "p", "miles": 2.5, "area": "y", "paid": 1},
     ]
     assert private == [
         {"firm": "q", "miles": 3.0, "area": "x", "paid": 0, "_row": 2},
         {"firm": "q", "miles": None, "area": "z", "paid": 1, "_row": 3},
     ]
-    assert found.rule_columns == ("firm",)
+    assert list(found.rule_columns) == ["firm"]
     assert (found.n_public, found.n_private) == (2, 2)
 
 
 def test_a_row_of_which_the_rule_cannot_tell_is_private(ingest):
     _, public, private = ingest(TRIPS + ",4,x,1\n", public="firm <> 'q'")
-    assert [row["_row"] for row in public] == [0, 1]
+    assert [row["miles"] for row in public] == [1, 2.5]
     assert [row["_row"] for row in private] == [2, 3, 4]
 
 
@@ -99,19 +98,19 @@ def test_a_rule_that_fails_on_a_value_leaves_its_row_private(ingest):
 
 def test_rows_that_are_not_asked_belong_to_nobody(ingest):
     found, public, private = ingest(TRIPS + "q,9,x,\np,9,x,1\n", where="miles < 4 AND paid IS NOT NULL")
-    assert [row["_row"] for row in public] == [0, 1]
+    assert [row["miles"] for row in public] == [1, 2.5]
     assert [row["_row"] for row in private] == [2]
-    assert (found.left_out_public, found.left_out_private) == (1, 2)
+    assert found.left_out_public == 1
 
 
 def test_a_fraction_is_drawn_by_seed_file_and_row_alone(ingest, tmp_path):
-    text = "miles,paid\n" + "".join(f"{i % 97},{i % 2}\n" for i in range(5_000))
+    text = "miles,paid\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(5_000))
     _, public, private = ingest(text, public="random 0.1", folder=tmp_path / "1")
     _, again, _ = ingest(text, public="random 0.1", folder=tmp_path / "2")
-    _, longer, _ = ingest(text + "1,1\n", public="random 0.1", folder=tmp_path / "3")
+    _, longer, _ = ingest(text + "5000,1\n", public="random 0.1", folder=tmp_path / "3")
     _, other, _ = ingest(text, public="random 0.1", seed=8, folder=tmp_path / "4")
     assert public == again
-    assert public == [row for row in longer if row["_row"] < 5_000]
+    assert public == [row for row in longer if row["miles"] < 5_000]
     assert public != other
     # Five standard deviations of a binomial: one false alarm in two million.
     assert abs(len(public) - 500) < 5 * math.sqrt(5_000 * 0.09)
@@ -119,9 +118,9 @@ def test_a_fraction_is_drawn_by_seed_file_and_row_alone(ingest, tmp_path):
 
 
 def test_the_first_rows_are_those_of_the_first_file(ingest):
-    text = "miles,paid\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(50))
+    text = "miles,paid\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50))
     found, public, _ = ingest(text, text, public="first 20")
-    assert [row["_row"] for row in public] == list(range(20))
+    assert [row["miles"] - 0.5 for row in public] == list(range(20))
     assert [(file.name, file.rows) for file in found.private] == [
         ("part-0000.parquet", 30),
         ("part-0001.parquet", 50),
@@ -138,7 +137,7 @@ def test_a_second_file_is_public_and_the_first_is_not(ingest):
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_every_row_keeps_its_number_over_many_batches(ingest):
+def test_every_private_row_keeps_its_number_over_many_batches(ingest):
     firms = np.random.default_rng(3).integers(0, 9, 10_000)
     lines = [f"f{firm},{i},{i % 2}" for i, firm in enumerate(firms.tolist())]
     names = ", ".join(f"'f{k}'" for k in range(7))
@@ -147,8 +146,8 @@ def test_every_row_keeps_its_number_over_many_batches(ingest):
         public=f"firm IN ({names})",
         types={"miles": "integer", "firm": "text"},
     )
-    assert [row["_row"] for row in public] == np.flatnonzero(firms < 7).tolist()
-    assert all(row["miles"] == row["_row"] for row in public + private)
+    assert [row["miles"] for row in public] == np.flatnonzero(firms < 7).tolist()
+    assert all(row["miles"] == row["_row"] for row in private)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -202,8 +201,10 @@ def test_declared_ranges_narrow_integers_and_a_value_too_wide_for_the_type_is_a_
     assert storages(found)["miles"] == "int8"
     assert private[0]["miles"] == 3
     assert ingest(text + "q,127,x,0\n", types={"miles": "integer"}, ranges=ranges)[2][-1]["miles"] == 127
-    with pytest.raises(DataError, match='"miles": far outside its declared range in private rows'):
-        ingest(text + "q,128,x,0\n", types={"miles": "integer"}, ranges=ranges)
+    with pytest.raises(DataError, match='"miles": far outside its declared range in 1 public row'):
+        ingest(text + "p,128,x,0\n", types={"miles": "integer"}, ranges=ranges)
+    wide = ingest(text + "q,128,x,0\n", types={"miles": "integer"}, ranges=ranges)[2][-1]
+    assert (wide["miles"], wide["paid"]) == (None, None)
 
 
 def test_a_fraction_is_no_integer_though_a_database_would_round_it(ingest):
@@ -238,7 +239,7 @@ def test_derived_columns_are_columns(ingest):
         drop=["paid", "odd", "area"],
     )
     assert list(storages(found)) == ["firm", "miles", "double", "is_x", "card"]
-    assert public[1] == {"firm": "p", "miles": 2.5, "double": 5.0, "is_x": False, "card": True, "_row": 1}
+    assert public[1] == {"firm": "p", "miles": 2.5, "double": 5.0, "is_x": False, "card": True}
 
 
 def test_a_parquet_is_read_by_its_own_types_and_nan_is_missing(ingest, tmp_path):
@@ -264,7 +265,7 @@ def test_a_parquet_is_read_by_its_own_types_and_nan_is_missing(ingest, tmp_path)
         "paid": "int64",
         "hour": "int64",
     }
-    assert public[1] == {"firm": "p", "miles": None, "n": 2, "paid": 1, "hour": 1, "_row": 1}
+    assert public[1] == {"firm": "p", "miles": None, "n": 2, "paid": 1, "hour": 1}
 
 
 def test_blanks_around_values_and_strings_for_missing_do_not_matter(ingest):
@@ -292,19 +293,40 @@ def test_three_thousand_features_are_read(ingest):
 # Faults
 
 
-FAULTY = TRIPS + "q,CANARY,x,0\np,12a,x,0\nq,5,x,\n"
+FAULTY = TRIPS + "q,CANARY,x,0\np,12a,x,0\nq,5,x,\np,5,x,\n"
 
 
-def test_a_private_fault_stops_the_run_and_its_details_stay_with_the_holders(ingest, tmp_path):
-    with pytest.raises(DataError) as refusal:
-        ingest(TRIPS + "q,CANARY,x,0\n")
-    message = str(refusal.value)
-    assert message.startswith('trips.csv, column "miles": not a number in private rows')
-    assert "quarantine" in message
-    assert not any("CANARY" in str(error) for error in chain(refusal.value))
-    faults = tmp_path / "holders" / "faults.txt"
-    assert str(faults) in message
-    assert faults.read_text() == "trips.csv\trow 5\tmiles\tnot a number\tCANARY\n"
+@pytest.mark.parametrize("rule", ["stop", "quarantine"])
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ("q,CANARY,x,0", "not a number\tCANARY"),
+        ("q,inf,x,0", "not a number\tinf"),
+        ("q,1_000,x,0", "not a number\t1_000"),
+        ("q,5,x,", "label missing\t"),
+    ],
+)
+def test_a_private_row_that_cannot_be_read_is_kept_without_a_label_and_told_to_its_holders_alone(
+    ingest, tmp_path, rule, row, kind
+):
+    found, _, private = ingest(TRIPS + row + "\n", on_bad_rows=rule)
+    assert (found.n_private, private[-1]["_row"], private[-1]["paid"]) == (3, 4, None)
+    assert math.isfinite(private[-1]["miles"] or 0)
+    assert [kept["paid"] for kept in private[:-1]] == [0, 1]
+    column = "paid" if "label" in kind else "miles"
+    assert (tmp_path / "holders" / "faults.txt").read_text() == f"trips.csv\trow 5\t{column}\t{kind}\n"
+
+
+@pytest.mark.parametrize("rule", ["stop", "quarantine"])
+def test_a_private_row_whose_holder_has_no_name_takes_no_part(ingest, rule):
+    text = "firm,who,miles,paid\np,a,1,0\np,b,2,1\nq,,3,1\nq,c,CANARY,1\n"
+    if rule == "stop":
+        with pytest.raises(
+            DataError, match=r'column "who": holder missing in private rows \(details in [^)]*\)\. Every'
+        ):
+            ingest(text, holder="who")
+    else:
+        assert [row["who"] for row in ingest(text, holder="who", on_bad_rows=rule)[2]] == ["c"]
 
 
 def test_a_public_fault_is_told_with_line_value_and_count(ingest):
@@ -317,23 +339,23 @@ def test_all_faulty_columns_are_told_together(ingest):
     with pytest.raises(DataError) as refusal:
         ingest(FAULTY)
     message = str(refusal.value)
-    assert "column \"miles\": not a number in 1 public row at line 7: '12a' and private rows" in message
-    assert 'column "paid": label missing in private rows' in message
-    assert "CANARY" not in message
+    assert "column \"miles\": not a number in 1 public row at line 7: '12a'; " in message
+    assert 'column "paid": label missing in 1 public row at line 9' in message
+    assert "private" not in message
 
 
 def test_quarantined_rows_stay_in_their_zone_and_the_rest_goes_on(ingest, tmp_path):
-    found, public, private = ingest(FAULTY + "q,CANARY\n", on_bad_rows="quarantine", max_bad_fraction=0.6)
-    assert ([row["_row"] for row in public], [row["_row"] for row in private]) == ([0, 1], [2, 3])
-    assert (found.bad_public, found.bad_private) == (1, 3)
-    (mine,) = pq.read_table(tmp_path / "public/quarantine/part-0000.parquet").to_pylist()
+    found, public, private = ingest(FAULTY + "q,CANARY\n", on_bad_rows="quarantine")
+    assert ([row["miles"] for row in public], [row["_row"] for row in private]) == ([1, 2.5], [2, 3, 4, 6, 8])
+    assert found.bad_public == 2
+    (mine, _) = pq.read_table(tmp_path / "public/quarantine/part-0000.parquet").to_pylist()
     assert mine == {
-        "_row": 5, "_column": "miles", "_kind": "not a number", "firm": "p", "miles": "12a", "area": "x", "paid": "0"
+        "_column": "miles", "_kind": "not a number", "firm": "p", "miles": "12a", "area": "x", "paid": "0"
     }  # fmt: skip
-    theirs = pq.read_table(tmp_path / "holders/quarantine/part-0000.parquet")
-    assert theirs.column("_row").to_pylist() == [4, 6]
-    (line,) = pq.read_table(tmp_path / "holders/quarantine/lines-0000.parquet").to_pylist()
-    assert line == {"_line": 9, "_kind": "wrong number of fields", "_text": "q,CANARY"}
+    assert private[-1] == {"firm": None, "miles": None, "area": None, "paid": None, "_row": 8}
+    faults = (tmp_path / "holders" / "faults.txt").read_text().splitlines()
+    assert [line.split("\t")[1] for line in faults] == ["row 5", "row 7", "line 10"]
+    assert faults[-1].endswith("wrong number of fields\tq,CANARY")
 
 
 def test_a_first_row_that_is_taken_for_a_header_is_not_told(ingest):
@@ -343,30 +365,57 @@ def test_a_first_row_that_is_taken_for_a_header_is_not_told(ingest):
     assert "CANARY" not in str(refusal.value)
 
 
-def test_each_of_several_files_has_a_quarantine_of_its_own(ingest, tmp_path):
+def test_lines_that_cannot_be_split_are_rows_of_their_files(ingest, tmp_path):
     found, _, private = ingest(
-        TRIPS + "q,ONE\n", TRIPS, TRIPS + "q,TWO\nq,THREE\n", on_bad_rows="quarantine", max_bad_fraction=0.6
+        TRIPS + "q,ONE\n", TRIPS, TRIPS + "q,TWO,x,0,1,1\nq,THREE\n", on_bad_rows="quarantine"
     )
-    folder = tmp_path / "holders" / "quarantine"
-    lines = {path.name: pq.read_table(path).column("_text").to_pylist() for path in folder.iterdir()}
-    assert lines == {"lines-0000.parquet": ["q,ONE"], "lines-0002.parquet": ["q,TWO", "q,THREE"]}
-    assert (found.bad_private, len(private)) == (3, 6)
+    assert [file.rows for file in found.private] == [3, 2, 4]
+    assert [row["_row"] for row in private if row["firm"] is None] == [4, 4, 5]
+    told = (tmp_path / "holders" / "faults.txt").read_text()
+    assert all(word in told for word in ("ONE", "TWO", "THREE"))
+    where = {"where": "firm = 'p'", "folder": tmp_path / "where"}
+    asked = ingest(TRIPS + "q,ONE\n", on_bad_rows="quarantine", **where)[2]
+    assert [row["_row"] for row in asked] == [4], "nobody knows that it would not have been asked"
 
 
-def test_quarantine_has_a_limit(ingest, tmp_path):
-    with pytest.raises(DataError) as refusal:
-        ingest(FAULTY, on_bad_rows="quarantine", max_bad_fraction=0.1)
-    assert "max_bad_fraction = 0.1" in str(refusal.value)
-    assert "CANARY" not in str(refusal.value)
-    assert not list(tmp_path.rglob("*.parquet"))
+@pytest.mark.parametrize("rule", ["stop", "quarantine"])
+@pytest.mark.parametrize(
+    ("row", "last", "n_between"),
+    [
+        ('"q,3,x,0', "q,3,x,0", 9),
+        ('q,3,"x,0', "q,3,x,0", 9),
+        ('q,3,x,"0', "q,3,x,0", 9),
+        ('q,3,"x,0', 'q,3,"x,0', 9),
+        ('q,3,"x,0', '"q,3,x,0', 9),
+        ('q,3,"x,0', "", 0),
+        ('q,3,"x,0', "q,3,x,0", 300_000),
+        ('q,3,"x,0', 'q,3,"x,0', 300_000),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_quote_that_is_not_closed_stops_the_run_in_quarantine_too(
+    ingest, tmp_path, rule, row, last, n_between, end
+):
+    lines = [*TRIPS.splitlines(), row, *["p,1,x,0"] * n_between, last]
+    with pytest.raises(DataError, match=r"trips\.csv: .*quote.*\(details in [^)]*\)\. C") as refusal:
+        ingest(end.join(lines), on_bad_rows=rule)
+    assert "3,x" not in str(refusal.value)
+    assert not [*tmp_path.rglob("part-*")]
+    assert "\tline 6\t\ta quote that is not closed\t" in (tmp_path / "holders" / "faults.txt").read_text()
+
+
+def test_broken_quotes_within_a_line_are_put_aside(ingest):
+    text = TRIPS + 'q,3,"x"y,0\nq,3,5" x,0\nq,3,"x\n\ny",0\nq,3,"x\ny",0,1\nq,3,x,0\n'
+    _, _, private = ingest(text, on_bad_rows="quarantine")
+    assert [row["area"] for row in private] == ["x", "z", '5" x', "x\n\ny", "x", None, None]
 
 
 @pytest.mark.usefixtures("small_batches")
 def test_a_faulty_row_is_found_where_it_is_in_a_long_file(ingest, tmp_path):
     lines = [f"{'pq'[i % 2]},{i % 97},x,{i % 2}" for i in range(10_000)]
     lines[7_501] = "q,CANARY,x,0"
-    with pytest.raises(DataError):
-        ingest("firm,miles,area,paid\n" + "\n".join(lines))
+    private = ingest("firm,miles,area,paid\n" + "\n".join([*lines, "p,1,x,1"]))[2]
+    assert [row["_row"] for row in private if row["paid"] is None] == [7501]
     assert (tmp_path / "holders" / "faults.txt").read_text().split("\t")[1] == "row 7502"
 
 

@@ -13,10 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, perturb_shard, publish, shards_of
-from first_fast import first_fast
 from forked import in_a_fork
 
-from storage.objects import drawn_once
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
@@ -64,11 +62,10 @@ class Torn:
         return getattr(self.file, name)
 
 
-def run_until_killed(act, at, arrange):
+def run_until_killed(act, at):
     """`act` in a process of its own, which is killed at a step; the number of steps if it was not, else None."""
 
     def torn():
-        arrange()
         killer = Killer(at)
         draw = FolderObjects.draw
 
@@ -87,38 +84,6 @@ def run_until_killed(act, at, arrange):
     return int(said) if said else None
 
 
-def refuse_links(code, is_refused):
-    """Refuse to link those pairs of files, and no others: a record gets its name by a link within its own folder."""
-    link = os.link
-
-    def linked(old, new, **options):
-        if is_refused(str(old), str(new)):
-            raise OSError(code, os.strerror(code))
-        link(old, new, **options)
-
-    os.link = linked
-
-
-def nothing():
-    """A file system with files without a name."""
-
-
-def no_unnamed_files():
-    """A file system without."""
-    drawn_once._open_unnamed = lambda _folder: None
-
-
-def no_second_names():
-    """Zones on two file systems, of which neither has files without a name."""
-    no_unnamed_files()
-    refuse_links(errno.EXDEV, lambda old, new: "/holders/" in old and "/curator/" in new)
-
-
-def no_names_for_unnamed():
-    """A file system whose files without a name cannot be given one."""
-    refuse_links(errno.EOPNOTSUPP, lambda old, _: old.startswith("/proc/self/fd/"))
-
-
 def reports_below(folder):
     """What each whole file of reports below a folder says."""
     found = {}
@@ -133,18 +98,18 @@ def reports_below(folder):
     return found
 
 
-def check_every_kill(prepared, act, tmp_path, arrange):
+def check_every_kill(prepared, act, tmp_path):
     """Kill `act(store)` at each of its steps and let it go on: one draw at most, at every moment."""
     at, n_kept = 0, 0
     while True:
         work = tmp_path / "killed"
         shutil.copytree(prepared, work)
         store = Store(work)
-        n_steps = run_until_killed(lambda s=store: act(s), at, arrange)
+        n_steps = run_until_killed(lambda s=store: act(s), at)
         seen = set(reports_below(work / "curator").values())
         assert len(seen) <= 1
         assert len(set(reports_below(work).values())) <= 1
-        assert run_until_killed(lambda s=store: act(s), -1, arrange) is not None
+        assert run_until_killed(lambda s=store: act(s), -1) is not None
         after = reports_below(work)
         assert len(set(after.values())) == 1, f"step {at}"
         assert seen <= set(after.values()), f"step {at}: another draw stands than the one that was there"
@@ -158,15 +123,7 @@ def check_every_kill(prepared, act, tmp_path, arrange):
         at += 1
 
 
-FILE_SYSTEMS = [nothing, no_unnamed_files, no_second_names, no_names_for_unnamed]
-
-
-@pytest.mark.parametrize(
-    "arrange",
-    first_fast(*FILE_SYSTEMS),
-    ids=lambda arrange: arrange.__name__,
-)
-def test_reports_killed_at_any_step_are_never_drawn_twice(tmp_path, arrange):
+def test_reports_killed_at_any_step_are_never_drawn_twice(tmp_path):
     store = Store(tmp_path / "prepared")
     rng = np.random.default_rng(0)
     rows = {"x": rng.uniform(0, 8, N), "y": rng.uniform(0, 1, N), "label": rng.choice(["yes", "no"], N)}
@@ -176,22 +133,9 @@ def test_reports_killed_at_any_step_are_never_drawn_twice(tmp_path, arrange):
         perturb_shard(store, protocol, shard, noise_seed=None)
 
     act(Store(shutil.copytree(store.root, tmp_path / "warm")))  # what is compiled, is compiled once
-    n_steps, n_kept = check_every_kill(store.root, act, tmp_path, arrange)
+    n_steps, n_kept = check_every_kill(store.root, act, tmp_path)
     assert n_steps > 15
     assert 0 < n_kept < n_steps
-
-
-def test_a_draw_that_an_earlier_version_left_is_gone_before_another_is_made(store):
-    protocol, (shard,) = (
-        publish(store, example_protocol()),
-        shards_of(store, {"x": [1.0], "y": [0.0], "label": ["no"]}),
-    )
-    folder = store.root / "curator" / "reports" / example_protocol().digest[:16] / "round-1"
-    folder.mkdir(parents=True)
-    left = folder / ".aside-0011223344556677"
-    left.write_bytes(b"a first draw")
-    perturb_shard(store, protocol, shard, noise_seed=None)
-    assert [path.suffix for path in folder.iterdir()] == [".parquet"]
 
 
 def test_a_file_that_stands_is_never_written_over(store):
@@ -201,12 +145,7 @@ def test_a_file_that_stands_is_never_written_over(store):
     assert store.objects.get(name) == b"first"
 
 
-@pytest.mark.parametrize("arrange", FILE_SYSTEMS, ids=lambda arrange: arrange.__name__)
-def test_a_draw_that_fails_leaves_nothing(store, monkeypatch, arrange):
-    for owner, name in ((drawn_once, "_open_unnamed"), (os, "link")):
-        monkeypatch.setattr(owner, name, getattr(owner, name))  # put back what `arrange` changes
-    arrange()
-
+def test_a_draw_that_fails_leaves_nothing(store):
     def fail(draft):
         draft.write(b"half a draw")
         raise OSError(errno.ENOSPC, "no space")

@@ -50,7 +50,7 @@ def test_no_private_row_decides_what_a_label_is(run):
     paid = np.where(np.arange(600) % 3 == 0, np.arange(600) // 3 % 2, np.arange(600) / 7)
     chain = run(
         columns={"paid": paid},
-        dataset={"positive": None, "on_bad_rows": "quarantine", "max_bad_fraction": 1.0},
+        dataset={"positive": None, "on_bad_rows": "quarantine"},
     )
     assert chain.ingested.facts["label"] == "class"
 

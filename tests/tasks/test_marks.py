@@ -25,11 +25,12 @@ from chain import (
 from ldptree.client import Client, Report
 from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
-from ldptree.families.questions import QUESTIONS, question_from_json
+from ldptree.families.histoftree import LabelQuestion
+from ldptree.families.questions import question_from_json
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
 from tasks.answers.receive import NOT_SIMULATED, SIMULATED, receive
-from tasks.artifacts import digest_unmarked, read_question
+from tasks.artifacts import read_text
 
 X = {"x": 1.0, "y": 0.5}
 
@@ -80,8 +81,10 @@ def test_the_questions_and_the_answers_of_a_seeded_run_in_rounds_alone_are_marke
         question = asked["question"]
         text = json.loads(chain.store.file(question, "question.json").read_bytes())
         assert ("simulation" in text) is (noise_seed is not None)
-        assert (digest_unmarked(chain.store, question) == question.digest) is (noise_seed is None)
-        assert read_question(chain.store, question).to_json().items() <= text.items()
+        read = read_text(chain.store, question)
+        assert read.digest == question.digest
+        assert (read.unmarked == question.digest) is (noise_seed is None)
+        assert read.question.to_json().items() <= text.items()
         for record in answered:
             assert (b"simulation" in metadata_of(chain.store, record)) is (noise_seed is not None)
 
@@ -167,4 +170,4 @@ def test_shards_of_a_seeded_run_are_refused_under_a_real_protocol(tmp_path):
 
 def test_a_question_whose_mark_is_not_true_is_refused():
     with pytest.raises(ProtocolMismatch, match="simulation"):
-        question_from_json(json.dumps({"kind": next(iter(QUESTIONS)), "simulation": False}))
+        question_from_json(json.dumps({"kind": LabelQuestion.kind, "simulation": False}))

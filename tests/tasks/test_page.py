@@ -62,9 +62,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
         "a correction": chain(rides, corrected),
         "a release": chain(rides, corrected, evaluate=False, simulation={"noise_seed": None}),
         "rounds": rounds(),
-        "a tree of rounds": rounds(
-            model={"estimator": "histoftree"}, histoftree={"bins": 2, "binned": 1, "depth": 1}
-        ),
+        "a tree of rounds": rounds(model={"estimator": "histoftree", "t": 2, "s": 1, "p": 1}),
     }
     found = {name: read_facts(one.store, one.page["page"]) for name, one in made.items()}
     one = made["classes"]

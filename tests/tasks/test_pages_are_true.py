@@ -66,7 +66,7 @@ QUICK = ("three classes", "a number", "a correction")
 ROUNDS: dict[str, dict[str, Any]] = {
     "public features": {"privacy": {"epsilon": 4.0}},
     "public features, a release": {"evaluate": False},
-    "HistOfTree": {"model": {"estimator": "histoftree"}, "histoftree": {"bins": 2, "binned": 1, "depth": 1}},
+    "HistOfTree": {"model": {"estimator": "histoftree", "t": 2, "s": 1, "p": 1}},
 }
 
 

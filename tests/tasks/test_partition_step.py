@@ -11,7 +11,7 @@ import pytest
 from chain import Chain, fares, fares_config, inputs_of, rides, rides_config
 
 from ldptree.estimators import CorrectionClassifier, LPCTClassifier, LPDTRegressor
-from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.families.settings import PaperOptions
 from ldptree.mechanisms import CHOICES, mechanism_for
 from storage.store import Store
 from tasks.artifacts import read_protocol, read_scaled
@@ -87,10 +87,14 @@ ONCE = PaperOptions(termination=False)
     [
         ({}, LPCTClassifier(2.0, depth=6, random_state=1)),
         ({"partition": "max-edge"}, LPCTClassifier(2.0, depth=6, partition="max-edge", random_state=1)),
-        ({"prune": "paper", "paper": asdict(ONCE)}, LPCTClassifier(2.0, depth=6, prune=ONCE, random_state=1)),
+        (
+            {"prune": "paper", "paper": asdict(ONCE)},
+            LPCTClassifier(2.0, depth=6, prune="paper", paper=ONCE, random_state=1),
+        ),
         ({"estimator": "lpdt"}, LPDTRegressor(2.0, depth=6, random_state=1)),
         (
-            {"estimator": "correction"},
+            # of whose base no tree of reports can be cut
+            {"estimator": "correction", "base": "boosting", "questions": 1},
             CorrectionClassifier(2.0, depth=6, base="boosting", questions=1, random_state=1),
         ),
     ],
@@ -107,8 +111,6 @@ def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition
         "evaluate": False,
     }
     make = fares_config if is_number else rides_config
-    if isinstance(alone, CorrectionClassifier):
-        plain["correction"] = {"base": "boosting", "questions": 1}  # of which no tree of reports can be cut
     run = Chain(Store(tmp_path / "work"), make(path, **plain))
     rows = pl.read_csv(path)
     X, y = rows.select("miles", "hour").to_numpy().astype(float), rows["paid"].to_numpy()
@@ -117,18 +119,6 @@ def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition
     tree = alone.plan_.partition if isinstance(alone, CorrectionClassifier) else alone.partition_
     assert asked.n_cells > 1
     assert asked.partition.to_json() == tree.to_json()
-
-
-@pytest.mark.parametrize(("n_public", "fewest"), [(20, 1), (200, 3)])
-def test_how_few_public_rows_a_cell_may_have_is_written_with_the_protocol_as_a_number(
-    tmp_path, n_public, fewest
-):
-    zone = np.where(np.arange(300) < n_public, "open", "closed")
-    run = Chain(Store(tmp_path / "work"), rides_config(rides(tmp_path / "a.csv", 300, 1, zone=zone)))
-    assert run.published["question"].made_by.parameters["settings"]["min_samples_leaf"] == fewest
-    set_to_it = run.config.model.model_copy(update={"min_samples_leaf": fewest})
-    other = Chain(run.store, run.config.model_copy(update={"model": set_to_it}))
-    assert inputs_of(other, "published") == inputs_of(run, "published")
 
 
 def test_the_same_public_rows_give_the_same_protocol_in_any_work_folder(base, tmp_path):

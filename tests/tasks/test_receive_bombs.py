@@ -187,6 +187,29 @@ def test_a_page_that_unfolds_to_more_than_its_file_says_is_not_unfolded(room):
     assert pa.total_allocated_bytes() - held < 2**20
 
 
+NO_HEADERS = {
+    "list": b"\xf9\xf3" + b"\x80" * 5 + b"\x20\0",
+    "zeros": b"\0",
+    "lists": b"\x19" * 9_999,
+    "structs": b"\x1c" * 9_999,
+    "numbers": b"\x15\0" * 4_999,
+    "length": b"\x18" + b"\xff" * 8 + b"\x7f",
+}
+
+
+@pytest.mark.parametrize("kind", NO_HEADERS)
+def test_a_page_whose_header_is_none_is_no_file_of_reports(room, kind):
+    path, folder = room(protocol := example_protocol("grr"))
+    evil, header = folder / "evil.parquet", NO_HEADERS[kind]
+    name, column = reports_of(protocol, np.zeros(9_999, dtype=np.int64))
+    plain = {"compression": "none", "compression_level": None, "use_dictionary": False}
+    written(evil, protocol, column, name, write_statistics=False, **plain)
+    content, start = evil.read_bytes(), pq.read_metadata(evil).row_group(0).column(0).data_page_offset
+    evil.write_bytes(content[:start] + header + content[start + len(header) :])
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected, received.refused) == (0, {UNREADABLE: 1}, {})
+
+
 def test_columns_that_share_their_pages_are_no_file_of_reports(room):
     """A description may point to the same bytes over and over."""
     path, folder = room(protocol := example_protocol("grr", epsilon=60.0))

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from chain import Chain, rides, rides_config
+from chain import NEW_PEOPLE, Chain, rides, rides_config
 from first_fast import first_fast
 
 from ldptree.encoding import CategoricalFeature, NumericFeature
@@ -219,7 +219,7 @@ def test_in_a_campaign_the_first_runs_encoding_holds(store, tmp_path):
     )
     one = Chain(store, rides_config(first, campaign={"name": "rides"}))
     assert one.protocol
-    two = Chain(store, rides_config(first, wide, campaign={"name": "rides"}))
+    two = Chain(store, rides_config(first, wide, campaign={"name": "rides"}, dataset=NEW_PEOPLE))
     encodings = [read_encoding(store, chain.scaled["encoding"]) for chain in (one, two)]
     assert encodings[0] == encodings[1]
     assert two.scaled["scaled"].rows > one.scaled["scaled"].rows
@@ -228,7 +228,7 @@ def test_in_a_campaign_the_first_runs_encoding_holds(store, tmp_path):
 def test_in_a_campaign_columns_are_looked_at_once(store, tmp_path):
     """A later week's public rows may look otherwise: what the first week left out stays out, what it learned from stays in."""
     first = rides(tmp_path / "a.csv", 300, 1, day=[f"{i % 9}" for i in range(300)])
-    config = {"campaign": {"name": "rides"}, "dataset": {"drop": []}}
+    config = {"campaign": {"name": "rides"}, "dataset": NEW_PEOPLE | {"drop": []}}
     one = Chain(store, rides_config(first, **config))
     one.terms.publish(one.raw, one.ingested, one.held, one.published)
     assert one.ingested.facts["columns_left_out"].keys() == {"person"}

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, learned, mended, published, rides, rides_config, scores_of
+from chain import NEW_PEOPLE, Chain, learned, mended, published, rides, rides_config, scores_of
 from page_truth.reading import read
 from scipy.stats import chi2
 
@@ -21,11 +21,10 @@ from ldptree.families.corrections import ResidualEstimates, correct
 from ldptree.metrics.classes import score
 from ldptree.models.corrected import shares_of
 from ldptree.models.export.corrected_sql import TOLERANCE
-from ldptree.models.export.corrected_sql import to_sql as corrected_sql
 from ldptree.protocol.protocol import Protocol
 from storage import tables
 from storage.store import Store
-from tasks.answers.aggregate import aggregate
+from tasks.answers.add import add
 from tasks.artifacts import read_public, read_totals
 from tasks.perturb import manifest_of
 from tasks.predict import predict_file
@@ -299,7 +298,7 @@ def test_reports_on_no_class_of_the_protocol_are_not_added(run, oracle):
         pq.write_table(told.replace_schema_metadata(meta), path)
         reports = [manifest_of(store, chain.reports[0]["reports"].names[0], chain.protocol, 1)]
         with pytest.raises(ProtocolMismatch, match=said):
-            aggregate.fn(store, question=chain.protocol, reports=reports, round_number=1)
+            add.fn(store, question=chain.protocol, reports=reports, round_number=1)
 
 
 @pytest.mark.parametrize("holders", ["[3, 0]", "[3, 0, 0]"])
@@ -311,13 +310,14 @@ def test_sums_that_so_many_people_cannot_have_given_are_not_added(run, holders):
     pq.write_table(table.replace_schema_metadata(meta), path)
     forged = manifest_of(chain.store, chain.reports[0]["reports"].names[0], chain.protocol, 1)
     with pytest.raises(ProtocolMismatch, match=r"of another protocol|cannot have given"):
-        aggregate.fn(chain.store, question=chain.protocol, reports=[forged], round_number=1)
+        add.fn(chain.store, question=chain.protocol, reports=[forged], round_number=1)
 
 
 @pytest.mark.slow
 def test_a_campaign_adds_a_second_batch_to_each_class(tmp_path):
     names = [rides(tmp_path / f"{k}.csv", 600, k, **paid(600, k)) for k in (1, 2)]
     plain = DECLARED | {"campaign": {"name": "paid"}, "evaluate": False}
+    plain["dataset"] = DECLARED.get("dataset", {}) | NEW_PEOPLE
     first = Chain(Store(tmp_path / "work"), mended(rides_config, names[0], **plain))
     before, asked_before = totals_of(first), learned(first)
     later = Chain(first.store, mended(rides_config, *names, **plain))
@@ -371,7 +371,7 @@ def test_a_database_says_what_the_model_says(scored, tmp_path):
     shares = model.predict_proba(tables.raw_matrix(rows, model.encoding))
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW data AS FROM read_parquet('{tmp_path / 'rows.parquet'}')")
-        told = connection.execute(corrected_sql(model)).fetchnumpy()
+        told = connection.execute(model.to_sql()).fetchnumpy()
     for k, name in enumerate(CLASSES):
         np.testing.assert_array_equal(out[f"probability of {name}"].to_numpy(), shares[:, k])
         np.testing.assert_allclose(told[f"probability_{name}"], shares[:, k], atol=TOLERANCE)

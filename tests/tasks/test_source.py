@@ -228,5 +228,5 @@ def test_the_configuration_of_the_papers_taxi_reads_a_file_of_the_challenges_col
     ]
     chain = Chain(store, load("taxi_paper", given))
     assert chain.scaled.facts["n_features"] == 93
-    assert chain.config.model.partition == "max-edge"
+    assert chain.config.model.settings.partition == "max-edge"
     assert chain.published.facts["cells"] == 4

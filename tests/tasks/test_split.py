@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chain import Chain, inputs_of, rides, rides_config
+from chain import NEW_PEOPLE, Chain, inputs_of, rides, rides_config
 from first_fast import first_fast
 
 from flows.execute import Plainly
 from ldptree.errors import DataError
 from storage import tables
+from storage.digests import Hasher
 from storage.stable_hash import mixed
 from storage.store import Store
-from tasks.holders.roles import is_test, one_row_each
-from tasks.holders.split import split
+from tasks.holders.cut import cut, parts_of
+from tasks.holders.split import is_test, one_row_each, split
 
 
 def held(store, *paths, changes=None, **config):
@@ -23,10 +24,13 @@ def held(store, *paths, changes=None, **config):
     if chain.config.campaign.name:
         chain.terms.publish(chain.raw, chain.ingested, chain.held, chain.published)
         chain = Chain(store, chain.config)
-    call = inputs_of(chain, "held")
-    rules = call["rules"].model_copy(update={"columns": ["person", "miles"]} | (changes or {}))
+    call = inputs_of(chain, "assigned")
+    rules = call["rules"].model_copy(update=changes or {})
     record = split.fn(store, **call | {"rules": rules})
-    return chain, record
+    common = {"columns": ["person", "miles"], "is_seeded": rules.noise_seed is not None}
+    cuts = [cut.fn(store, **common, **part) for part in parts_of(call["private"], record["roles"])]
+    shards = {part: store.gather([one[part] for one in cuts]) for part in ("train", "test")}
+    return chain, record.model_copy(update={"parts": record.parts | shards})
 
 
 def rows(store, manifest):
@@ -39,7 +43,7 @@ def shards(store, record):
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    monkeypatch.setattr("tasks.holders.stretches.SHARD_ROWS", 50)
+    monkeypatch.setattr("tasks.holders.cut.SHARD_ROWS", 50)
 
 
 def numbered(path, n, seed, start=0, **columns):
@@ -232,6 +236,7 @@ CUTS = {
     },
     "a campaign that asked a file before": {
         "campaign": {"name": "weekly"},
+        "dataset": NEW_PEOPLE,
         "evaluate": False,
         "simulation": {"noise_seed": None},
     },
@@ -244,7 +249,9 @@ CUT_FAST = {
 
 
 @pytest.mark.parametrize("case", first_fast(*CUTS, fast=CUT_FAST))
-def test_what_several_cut_is_what_one_cuts(tmp_path, monkeypatch, small_shards, case):
+def test_in_however_many_parts_rows_are_cut_the_shards_are_the_same(
+    tmp_path, monkeypatch, small_shards, case
+):
     """Of a large file in pieces, one that is a copy of it, and a small one; with a campaign after another file was asked."""
     monkeypatch.setattr("tasks.data.source.PART_BYTES", 4000)
     paths = [numbered(tmp_path / f"rides-{i}.csv", n, i, start=1000 * i) for i, n in enumerate((600, 90, 30))]
@@ -252,18 +259,45 @@ def test_what_several_cut_is_what_one_cuts(tmp_path, monkeypatch, small_shards, 
     paths[-1].write_bytes(paths[0].read_bytes())
     found = {}
     for rows_at_once in (1 << 20, 100):
-        monkeypatch.setattr("tasks.parts.PART_ROWS", rows_at_once)
+        monkeypatch.setattr("tasks.holders.cut.PART_ROWS", rows_at_once)
         store = Store(tmp_path / f"work-{rows_at_once}")
         store.objects.put("holders/secret", b"s" * 32)
         if case.startswith("a campaign"):
             first = Chain(store, rides_config(paths[1], **CUTS[case]), execute=Plainly(store))
             first.walk()
         chain = Chain(store, rides_config(*paths, **CUTS[case]), execute=Plainly(store))
-        with chain.timeline.listening():
-            record = chain.held
-        steps = [step.name for step in chain.timeline.steps()]
-        assert ("cut" in steps) == (rows_at_once == 100)
+        record = chain.held
         assert len(chain.ingested["private"].files) > len(paths)
-        found[rows_at_once] = (record.key, record.facts, record.parts)
+        held_back = tables.read(store.files(record["test"])).to_pylist() if record["test"].files else []
+        digests = {part: record[part].digest for part in ("train", "answers")}
+        found[rows_at_once] = (record.key, record.facts, digests, held_back)
         assert all(store.condition(part) == "present" for part in record.parts.values())
+        assert (len(record["roles"].files) > 3) == (rows_at_once == 100)
     assert found[100] == found[1 << 20]
+
+
+# The order of rows
+
+
+def test_coins_of_the_holders_follow_from_their_secret_alone():
+    """Whoever knows some of them computes no other: SHAKE-256 of a keyed digest."""
+    coins = Hasher(b"key").words(["order", "file"], 5000)
+    np.testing.assert_array_equal(Hasher(b"key").words(["order", "file"], 5000), coins)
+    for other in (
+        Hasher(b"another").words(["order", "file"], 5000),
+        Hasher(b"key").words(["order", "fil"], 5000),
+    ):
+        assert not np.isin(other, coins).any()
+
+
+def test_the_same_rows_lie_in_another_order_in_another_work_folder(tmp_path):
+    """The key is of the holders' secret."""
+    same = {"person": [f"p{i}" for i in range(600)]}
+    config = {"dataset": {"holder": "person"}, "evaluate": False, "simulation": {"noise_seed": None}}
+    found = []
+    for folder in ("one", "other"):
+        own = Store(tmp_path / folder)
+        _, record = held(own, rides(tmp_path / folder / "a.csv", 600, 1, **same), **config)
+        found.append([row["person"] for row in rows(own, record["train"])])
+    assert sorted(found[0]) == sorted(found[1])
+    assert found[0] != found[1]

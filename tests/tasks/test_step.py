@@ -15,7 +15,9 @@ from storage.store import Store
 from tasks import progress
 from tasks.step import REGISTERED, NotInKey, Step, step
 
-STEPS = ("ingest", "split", "scale", "partition", "perturb", "aggregate", "prune", "evaluate")
+STEPS = (
+    "types", "read", "ingest", "split", "cut", "scale", "partition", "perturb", "add", "aggregate", "prune", "evaluate"
+)  # fmt: skip
 
 
 def computed(store, config):
@@ -53,16 +55,19 @@ def test_a_second_run_computes_nothing(finished):
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        (lambda c: c.ingested["public"], "ingest"),
-        (lambda c: c.held["test"], "split"),
+        (lambda c: c.ingested["public"], "read"),
+        (lambda c: c.ingested["sources"], "ingest"),
+        (lambda c: c.held["answers"], "split"),
+        (lambda c: c.held["test"], "cut"),
         (lambda c: c.scaled["scaled"], "scale"),
         (lambda c: c.published["question"], "partition"),
         (lambda c: c.reports[0]["reports"], "perturb"),
+        (lambda c: next(r for r in c.records if r.step == "add")["sums"], "add"),
         (lambda c: c.totals["totals"], "aggregate"),
         (lambda c: c.model["model"], "prune"),
         (lambda c: c.scores["scores"], "evaluate"),
     ],
-    ids=STEPS,
+    ids=STEPS[1:],
 )
 def test_only_the_step_whose_artifact_was_damaged_runs_again(finished, part, name, damage):
     path = finished.store.files(part(finished))[-1]
@@ -82,8 +87,8 @@ def test_only_the_step_whose_artifact_was_damaged_runs_again(finished, part, nam
     [
         ({"model": {"prune": "none"}}, ["prune", "evaluate"]),
         ({"evaluation": {"redraws": 4}}, ["evaluate"]),
-        ({"model": {"depth": 2}}, ["partition", "perturb", "aggregate", "prune", "evaluate"]),
-        ({"privacy": {"epsilon": 1.5}}, ["partition", "perturb", "aggregate", "prune", "evaluate"]),
+        ({"model": {"depth": 2}}, ["partition", "perturb", "add", "aggregate", "prune", "evaluate"]),
+        ({"privacy": {"epsilon": 1.5}}, ["partition", "perturb", "add", "aggregate", "prune", "evaluate"]),
         ({"name": "another"}, []),
     ],
 )

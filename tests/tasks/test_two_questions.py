@@ -46,10 +46,9 @@ def written(path, **columns):
 
 
 def two_questions(path, work, **changes):
-    changes = {"correction": {"base": "forest"}, "privacy": {"epsilon": 4.0}} | changes
-    config = rides_config(
-        path, dataset={"drop": []}, model={"estimator": "correction", "depth": "auto"}, **changes
-    )
+    changes = {"privacy": {"epsilon": 4.0}} | changes
+    model = {"estimator": "correction", "depth": "auto", "base": "forest"} | changes.pop("model", {})
+    config = rides_config(path, dataset={"drop": []}, model=model, **changes)
     store = Store(work)
     return Pipeline(store=store, config=config, execute=Copying(store))
 
@@ -172,7 +171,7 @@ def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_
         tmp_path / "work",
         simulation={"noise_seed": None},
         evaluate=False,
-        correction={"base": "forest", "questions": 1},
+        model={"questions": 1},
         privacy={"epsilon": 4.0, "lifetime_epsilon": 4.0},
     )
     monkeypatch.undo()
@@ -186,8 +185,8 @@ def test_a_campaign_asks_one_question(tmp_path):
     run.walk()
     (only,) = protocols(run)
     assert only.asks_everybody
-    with pytest.raises(ConfigError, match=r"correction\.questions: a campaign publishes one question"):
-        two_questions(path, tmp_path / "work", campaign={"name": "weekly"}, correction={"questions": 2})
+    with pytest.raises(ConfigError, match=r"model\.questions: a campaign publishes one question"):
+        two_questions(path, tmp_path / "work", campaign={"name": "weekly"}, model={"questions": 2})
 
 
 # What is asked
@@ -212,5 +211,5 @@ def test_two_questions_that_cannot_be_asked_are_refused_with_the_reason():
     X, y, public = blind(600)
     with pytest.raises(ConfigError, match=r'questions = 2: base "tree" has the cells of its own tree'):
         CorrectionClassifier(base="tree", questions=2).fit(X, y, public=public)
-    with pytest.raises(ConfigError, match='questions must be "auto", 1 or 2'):
+    with pytest.raises(ConfigError, match="questions must be 'auto', 1 or 2"):
         CorrectionClassifier(questions=3).fit(X, y, public=public)

@@ -1,4 +1,4 @@
-"""HistOfTree (Ma, Jia and Yang, AISTATS 2025): regression in two rounds where some features are public.
+"""HistOfTree (Ma, Jia and Yang, AISTATS 2025), regression in two rounds where some features are public.
 
 How the paper was read where it leaves a choice, or contradicts itself:
 
@@ -20,13 +20,11 @@ the same features s is their number. With everything protected this is a histogr
 protected it is LabelDT.
 """
 
-from ldptree.families.histoftree.family import BIAS_WEIGHTS, BIN_SHIFTS, HistOfTree, Shape, choose_shape
+from ldptree.families.histoftree.family import HistOfTree, Shape, choose_shape
 from ldptree.families.histoftree.questions import RELEASES, CellsQuestion, LabelQuestion
 from ldptree.models.histoftree import HistOfTreeModel
 
 __all__ = [
-    "BIAS_WEIGHTS",
-    "BIN_SHIFTS",
     "RELEASES",
     "CellsQuestion",
     "HistOfTree",

@@ -1,5 +1,5 @@
-"""HistOfTree and AdHistOfTree (Ma, Jia and Yang, AISTATS 2025): labels, a partition from them and from what is shown, cells,
-values.
+"""HistOfTree and AdHistOfTree (Ma, Jia and Yang, AISTATS 2025), from labels to a partition made of them and of what is
+shown, then cells and values.
 
 The partition is Algorithm 1's or CART-style, the values are those of (9). AdHistOfTree chooses how many features are
 binned, in how many bins, and how deep the tree goes by (15), from the sizes, epsilon and the mask alone; no label and no
@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldptree.coins import left_of
 from ldptree.encoding import Encoding
 from ldptree.families.family import RoundsFamily
 from ldptree.families.histoftree.questions import CellsQuestion, LabelQuestion
+from ldptree.families.settings import HistOfTreeSettings
+from ldptree.limits import MAX_BINS
 from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.models.histoftree import HistOfTreeModel
 from ldptree.partition.masked import grow_masked_tree
-from ldptree.partition.product import MAX_BINS, MAX_CELLS, Histogram, Product, check_size
+from ldptree.partition.product import MAX_CELLS, Histogram, Product, check_size
 from ldptree.partition.random_edge import grow_random_edge
 from ldptree.partition.tree import LEAF, Partition
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question, Transcript
@@ -36,18 +39,15 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-BIAS_WEIGHTS = (0.01, 0.1, 1.0)
-"""The constants that the paper tries on the second term (appendix C.1)."""
-BIN_SHIFTS = (-1, 0, 1)
-"""What the paper adds to t* (appendix C.1)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Attributes:
-    n_binned: s, the features of the histogram.
-    bins: t.
-    depth: p.
+    """The shape of a HistOfTree.
+
+    Attributes:
+        n_binned: s, the features of the histogram.
+        bins: t.
+        depth: p.
     """
 
     n_binned: int
@@ -135,62 +135,49 @@ def _by_protection(protects: Mask) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistOfTree(RoundsFamily[HistOfTreeModel]):
+class HistOfTree(HistOfTreeSettings, RoundsFamily[HistOfTreeModel]):
     """The settings; checked by the estimator.
 
     Attributes:
         epsilon: of both questions together.
         encoding: of the features.
         low, high: the range labels are clipped to.
-        n_binned, bins, depth: s, t and p; None is chosen by (15), s of an aligned mask is the number of private features.
-        bias_weight, bin_shift: of (15).
-        splits, criterion, min_samples_leaf: of the tree (`partition.masked.grow_masked_tree`).
-        mechanism: of the cell, one of `MASKED`.
-        label: of the label, one of `NUMBERS`.
-        rho: the share of epsilon that the cell takes (the paper's C.1 calls the label's share rho).
-        mask_release: what is sent of the mask, one of `RELEASES`. Unless "all", nothing that is shown is looked at: splits are
-            drawn at random, and (15) supposes that everything is protected.
-        seed: of the public coins of such splits.
+        seed: of the public coins of splits that are drawn at random.
     """
 
     epsilon: float
     encoding: Encoding
     low: float
     high: float
-    n_binned: int | None = None
-    bins: int | None = None
-    depth: int | None = None
-    bias_weight: float = 0.01
-    bin_shift: int = -1
-    splits: str = "max-edge"
-    criterion: str = "weighted"
-    min_samples_leaf: int = 1
-    mechanism: str = "grr"
-    label: str = "optimal_label"
-    rho: float = 0.5
-    mask_release: str = "all"
     seed: int = 0
+
+    def misfits(self) -> list[str]:
+        """So many features cannot be binned."""
+        d = len(self.encoding.names)
+        if self.s != "auto" and self.s > d:
+            return [f"s: there are {d} features to bin, got {self.s}; choose at most {d}"]
+        return super().misfits()
 
     def shape(self, view: PublicView) -> Shape:
         """s, t and p. Raises ConfigError where so many cells cannot be kept."""
         protects = self._protects(view)
-        n_binned = self.n_binned
+        n_binned, bins, depth = (None if value == "auto" else value for value in (self.s, self.t, self.p))
         if n_binned is None and self.mask_release == "all" and view.n and (protects == protects[0]).all():
             n_binned = int(protects[0].sum())
         shape = choose_shape(
             protects,
             self.epsilon,
             n_binned=n_binned,
-            bins=self.bins,
-            depth=self.depth,
+            bins=bins,
+            depth=depth,
             bias_weight=self.bias_weight,
-            bin_shift=self.bin_shift,
+            bin_shift=self.t_shift,
         )
         check_size(shape.bins, shape.n_binned, shape.depth)
         return shape
 
     def is_public(self, view: PublicView, shape: Shape) -> bool:
-        """Whether everybody's cell follows from what is shown, whatever the tree: then the label gets the whole epsilon."""
+        """Return whether every cell follows from shown features for any tree. Then the label gets the whole epsilon."""
         if self.mask_release != "all":
             return bool(shape.bins**shape.n_binned * 2**shape.depth == 1)
         binned = list(binned_features(view.protects, shape.n_binned))
@@ -208,15 +195,16 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
             return LabelQuestion(mechanism, self.low, self.high)
         if len(transcript) > 1 or is_public:
             return None
-        partition = self.partition(view, shape, _labels(transcript[0]))
+        partition = self.grow(view, shape, _labels(transcript[0]))
         if partition.n_cells == 1:
             return None
-        masked = MASKED[self.mechanism](self.epsilon - self.epsilon * (1 - self.rho), partition.n_cells)
+        left = left_of(self.epsilon, self.epsilon * (1 - self.rho))
+        masked = MASKED[self.mechanism](left, partition.n_cells)
         question = CellsQuestion(partition, masked, self.mask_release)
         question.check_memory(view.n)
         return question
 
-    def partition(self, view: PublicView, shape: Shape, labels: Floats) -> Product:
+    def grow(self, view: PublicView, shape: Shape, labels: Floats) -> Product:
         """Bins on the features most protected, a tree on the others by noisy labels, float64 [n]."""
         binned = binned_features(self._protects(view), shape.n_binned)
         features = [j for j in range(view.d) if j not in binned]
@@ -227,7 +215,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
                 labels,
                 features=features,
                 depth=shape.depth,
-                splits=self.splits,
+                splits=self.partition,
                 criterion=self.criterion,
                 min_samples_leaf=self.min_samples_leaf,
             )
@@ -260,7 +248,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
             question = transcript[1].question
             assert isinstance(question, CellsQuestion)
             return question.partition
-        return self.partition(view.part(holders), self.shape(view), _labels(transcript[0])[holders])
+        return self.grow(view.part(holders), self.shape(view), _labels(transcript[0])[holders])
 
     def _cells(
         self, view: PublicView, transcript: Transcript, partition: Product, times: Floats
@@ -280,7 +268,7 @@ class HistOfTree(RoundsFamily[HistOfTreeModel]):
         return self._values(middle, above, below), below, noise
 
     def _values(self, middle: float, above: Floats, below: Floats) -> Floats:
-        """middle + above / below, 0 / 0 is the mean of all, cut to the labels' range: noise can be far larger than it."""
+        """Return middle + above / below (0 / 0 is 0), cut to the labels' range, as noise can be far larger."""
         values = middle + np.divide(above, below, out=np.zeros_like(above), where=below != 0)
         return np.clip(values, self.low, self.high)
 

@@ -1,4 +1,4 @@
-"""The two questions that HistOfTree puts to every holder: the label first, then the cell among those it could be in.
+"""The two questions that HistOfTree puts to every holder, first the label, then the cell among possible ones.
 
 Each says what is asked, what is sent back, and the exact law of it.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 RELEASES = ("all", "cells", "none")
-"""What leaves a holder about its mask W (section 3.4): all; the cells it could be in, as proposed there (ii); nothing."""
+"""Parts of the mask W that leave a holder, all of it, the cells it could be in (section 3.4 (ii)), or nothing."""
 MAX_REPORT_BYTES = 2**31
 # entries of holders x cells (or leaves) that are in memory at once
 _BLOCK = 2**23
@@ -59,7 +59,7 @@ class LabelQuestion(Question):
 
     @property
     def epsilon(self) -> float:
-        """What the label spends."""
+        """Epsilon that the label spends."""
         return self.mechanism.epsilon
 
     @property
@@ -76,9 +76,9 @@ class LabelQuestion(Question):
             figures={"low": self.low, "high": self.high, "force": self.mechanism.bound},
         )
 
-    def respondents(self, view: PublicView) -> NDArray[np.int64]:
+    def respondents(self, n: int) -> NDArray[np.int64]:
         """Everybody."""
-        return np.arange(view.n)
+        return np.arange(n)
 
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]; rows and mask are not looked at."""
@@ -151,7 +151,7 @@ class CellsQuestion(Question):
 
     @property
     def epsilon(self) -> float:
-        """What the cell spends at most."""
+        """Epsilon that the cell spends at most."""
         return self.mechanism.budget
 
     @property
@@ -178,9 +178,9 @@ class CellsQuestion(Question):
         n_leaves = self.partition.tree.n_leaves
         return len(self.partition.histogram.features) + -(-n_leaves // 8) if self.release == "cells" else 0
 
-    def respondents(self, view: PublicView) -> NDArray[np.int64]:
+    def respondents(self, n: int) -> NDArray[np.int64]:
         """Everybody."""
-        return np.arange(view.n)
+        return np.arange(n)
 
     def check_memory(self, n: int) -> None:
         """Raises ConfigError where n reports would not fit."""
@@ -236,7 +236,7 @@ class CellsQuestion(Question):
             DataError: a report is of another shape, or cannot come from a holder with what is shown.
         """
         reports = self._shaped(reports)
-        found = np.zeros((weights.shape[1], self.partition.n_cells))
+        sums = np.zeros((weights.shape[1], self.partition.n_cells))
         noise = np.zeros(self.partition.n_cells)
         if not self.is_valid(reports).all():
             raise DataError(
@@ -252,11 +252,11 @@ class CellsQuestion(Question):
             answers = np.ascontiguousarray(reports[block, self._prefix :])
             if not self.mechanism.fit(answers, candidates).all():
                 raise DataError("cells: a report names a cell that its holder cannot be in, by what it shows")
-            found += self.mechanism.sums(answers, candidates, weights[block])
+            sums += self.mechanism.sums(answers, candidates, weights[block])
             variance = self.mechanism.noise(candidates)
             if variance.any():
                 noise += candidates.spread(variance[:, None])[0]
-        return found, noise
+        return sums, noise
 
     def law(self, row: Floats, label: float, protects: Mask) -> list[tuple[NDArray[Any], Fraction]]:
         """The mechanism's, behind V_i where that is sent."""
@@ -273,7 +273,7 @@ class CellsQuestion(Question):
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values: of the mechanism its name and budget, as its cells are the partition's."""
+        """Return plain values, with the mechanism's name and budget only, as its cells are the partition's."""
         mechanism = {"name": self.mechanism.name, "epsilon": self.mechanism.budget}
         return {
             "kind": self.kind,
@@ -329,7 +329,7 @@ class CellsQuestion(Question):
 
 @dataclass(frozen=True)
 class _NamedMechanism:
-    """How a cell is sent, without its cells."""
+    """The mechanism of a cell, without its cells."""
 
     name: str
     epsilon: float

@@ -1,4 +1,4 @@
-"""Estimation with public features: one report a holder, with the whole epsilon (ours)."""
+"""Estimation with public features, by one report of each holder with the whole epsilon (ours)."""
 
 from ldptree.families.public_features.family import PublicFeatures
 from ldptree.families.public_features.questions import QUESTIONS, FeatureBins, LabelBins, ResidualQuestion

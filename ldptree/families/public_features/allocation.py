@@ -1,4 +1,4 @@
-"""Which holders answer which question: how many each question gets, whose turn it is, and which contrasts are asked about.
+"""Allocate holders to questions, by number and by turn, and choose the contrasts that are asked about.
 
 The holders stand in an order that public coins draw, and are cut into parts: no holder is in two of them. The order depends
 on a seed and the number of holders alone, so a part says nothing about what its holders protect. Sizes follow from what is
@@ -114,7 +114,7 @@ class Schedule:
     turns: list[Turn]
 
     def add(self, kind: str, size: int, about: int = -1) -> None:
-        """The next `size` holders; none: no turn."""
+        """Add a turn of the next `size` holders, or none if there are none."""
         at = self.turns[-1].part.stop if self.turns else 0
         if size > 0:
             self.turns.append(Turn(Part(self.seed, at, at + size), kind, about))
@@ -122,7 +122,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """What is decided before anything is asked about private features.
+    """The decisions made before anything is asked about private features.
 
     Attributes:
         line: the features that at least half of the holders show.
@@ -143,7 +143,7 @@ class Allocation:
 
 @dataclass(frozen=True, kw_only=True)
 class Stake:
-    """What may be gained by asking about a contrast, in mean squared error.
+    """The gain that asking about a contrast may bring, in mean squared error.
 
     Attributes:
         noise: of its coefficient, times the holders who answer.
@@ -158,7 +158,7 @@ class Stake:
     asked: int = 0
 
     def holders(self, price: float) -> float:
-        """How many bring more than `price` each; those who answered already stay.
+        """Count the holders who bring more than `price` each; those who answered already stay.
 
         With n holders chance * gain v / (gain + v) is lost, v = noise / n: this is where its slope is -price.
         """
@@ -166,7 +166,7 @@ class Stake:
 
 
 def count_first_round(n: int, epsilon: float) -> int:
-    """Holders of round 0: a tenth, and of few holders up to a quarter, as R follows from a law that must not be far off."""
+    """Return the holders of round 0, a tenth, of few up to a quarter, as R follows from a law that must be good."""
     return max(1, round(max(_ROUND_0 * n, min(_MOST_OF_ROUND_0 * n, _ENOUGH / epsilon**2))))
 
 
@@ -179,7 +179,7 @@ def split_features(protects: NDArray[np.bool_]) -> tuple[tuple[int, ...], tuple[
 def allocate(
     protects: NDArray[np.bool_], left: int, *, spread: float, report: float, ask_private: str = "auto"
 ) -> Allocation:
-    """What is asked of whom, as far as it can be said before bins are known.
+    """Decide what is asked of whom, as far as it can be said before bins are known.
 
     Args:
         protects: bool [n, d].
@@ -224,7 +224,7 @@ def expected_gain(shape: str, spread: float, d: int) -> float:
 
 
 def find_affordable(stakes: Sequence[Stake], left: int, *, n_line: int, report: float) -> list[bool]:
-    """Which contrasts so many holders are enough for: whose first part would tell anything.
+    """Find the contrasts with enough holders for their first part to tell anything.
 
     Args:
         stakes: of all contrasts that may be asked.
@@ -242,8 +242,8 @@ def find_affordable(stakes: Sequence[Stake], left: int, *, n_line: int, report: 
 def first_allocation(
     stakes: Sequence[Stake], left: int, *, n_line: int, report: float
 ) -> tuple[int, list[int]]:
-    """Holders whom the label and each contrast begin with: the label with what it has if all contrasts help, these with a
-    part of that; arguments as `divide_holders`.
+    """Return the holders whom the label and each contrast begin with. The label has its part if all contrasts help, and
+    each contrast a share of its part. Arguments as `divide_holders`.
     """
     n_label, sizes = divide_holders(stakes, left, n_line=n_line, report=report)
     return n_label, size_first_parts(sizes, left)
@@ -259,7 +259,7 @@ def size_first_parts(sizes: Sequence[int], left: int) -> list[int]:
 
 
 def count_further(sizes: Sequence[int], first: Sequence[int], *, least: int) -> list[int]:
-    """Holders of each contrast who are asked after its first part: none, or at least so many."""
+    """Return the holders of each contrast who are asked after its first part, either none or at least `least`."""
     more = [size - asked for size, asked in zip(sizes, first, strict=True)]
     return [size if size >= least else 0 for size in more]
 
@@ -267,8 +267,8 @@ def count_further(sizes: Sequence[int], first: Sequence[int], *, least: int) -> 
 def divide_holders(
     stakes: Sequence[Stake], left: int, *, n_line: int, report: float, asked: int = 0
 ) -> tuple[int, tuple[int, ...]]:
-    """Holders of the label and of each contrast, those who answered already among them, `left` in all: where a holder more
-    brings as much as in any other place.
+    """Return the holders of the label and of each contrast, past answers included and `left` in all, such that one more
+    holder brings as much in any place.
 
     Args:
         stakes: of the contrasts.
@@ -299,10 +299,12 @@ def divide_holders(
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenContrasts:
-    """Attributes:
-    contrasts: that are asked about, in order.
-    stakes: what is at stake in each.
-    same: private features in which nobody differs, as far as is known.
+    """The contrasts that are asked about.
+
+    Attributes:
+        contrasts: that are asked about, in order.
+        stakes: what is at stake in each.
+        same: private features in which nobody differs, as far as is known.
     """
 
     contrasts: tuple[Contrast, ...]
@@ -339,9 +341,9 @@ def choose_contrasts(
     varied = [contrast for contrast in made if contrast.square > 0]
     same = frozenset(allocation.private) - {contrast.feature for contrast in varied}
     stakes = []
-    for one in varied:
-        noise = report(extra_reach(one) * sd) / one.square
-        hope = math.inf if must else expected_gain(one.shape, sd**2, d)
+    for contrast in varied:
+        noise = report(extra_reach(contrast) * sd) / contrast.square
+        hope = math.inf if must else expected_gain(contrast.shape, sd**2, d)
         stakes.append(Stake(noise=noise, gain=hope, asked=int(must)))
     if must:
         n_kept = max(allocation.left - 1, 0)
@@ -349,13 +351,13 @@ def choose_contrasts(
     are = find_affordable(stakes, allocation.left, n_line=len(allocation.line), report=report(0.0))
     kept = [pair for pair, is_worth in zip(zip(varied, stakes, strict=True), are, strict=True) if is_worth]
     return ChosenContrasts(
-        contrasts=tuple(one for one, _ in kept), stakes=tuple(stake for _, stake in kept), same=same
+        contrasts=tuple(contrast for contrast, _ in kept), stakes=tuple(stake for _, stake in kept), same=same
     )
 
 
 def extra_reach(contrast: Contrast) -> float:
-    """How much farther an effect moves labels where few people have its values than where ranks have no ties, in the label's
-    standard deviations, if it explains as much.
+    """Return how much farther an effect moves labels where few people have its values than where ranks have no ties, in the
+    label's standard deviations, if it explains as much.
     """
     return max(
         0.0, math.sqrt(EXPECTED["rise"] / contrast.square) - math.sqrt(EXPECTED["rise"] / EXPECTED_SQUARE)

@@ -1,4 +1,4 @@
-"""What the answers to contrasts say: the effect of each, and whether it is surely no noise.
+"""Estimate effects from the answers to contrasts, with the size of each and whether it is surely no noise.
 
 An effect is shrunk by its own noise, and by the probability that there is none at all. Effects are 0 or normal with the
 variance that is expected (the two-groups model, Efron, Statistical Science 2008), and the share of features with an effect
@@ -44,9 +44,11 @@ _MOST = 1e3
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Attributes:
-    value: the estimate.
-    error: its standard error.
+    """An estimate with its error.
+
+    Attributes:
+        value: the estimate.
+        error: its standard error.
     """
 
     value: float
@@ -59,7 +61,7 @@ class Estimate:
 
     @property
     def is_precise(self) -> bool:
-        """Whether a share is known well enough to be worth telling."""
+        """Return whether a share is known well enough to be worth telling."""
         return self.high - self.low <= _TELLING
 
     @property
@@ -75,10 +77,12 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class CoefficientEstimate:
-    """Attributes:
-    coefficient: shrunk by its own noise.
-    mean, variance: of the reports, and of that mean.
-    size: in standard errors, how far the mean is from 0, or how much better a coefficient that varies predicts.
+    """An estimated coefficient of a contrast.
+
+    Attributes:
+        coefficient: shrunk by its own noise.
+        mean, variance: of the reports, and of that mean.
+        size: in standard errors, how far the mean is from 0, or how much better a coefficient that varies predicts.
     """
 
     coefficient: Surface
@@ -88,15 +92,15 @@ class CoefficientEstimate:
 
     def shrink(self, least: float) -> Surface:
         """The coefficient, its mean shrunk to no less than this part of what was reported."""
-        found = self.coefficient
-        kept = max(abs(found.intercept), abs(least * self.mean))
-        return replace(found, intercept=math.copysign(kept, self.mean))
+        coefficient = self.coefficient
+        kept = max(abs(coefficient.intercept), abs(least * self.mean))
+        return replace(coefficient, intercept=math.copysign(kept, self.mean))
 
 
 def estimate_coefficient(
     rows: Floats, line: tuple[int, ...], reports: Floats, *, spread: float, seed: int
 ) -> CoefficientEstimate:
-    """What these reports say.
+    """Estimate a coefficient from these reports.
 
     Args:
         rows: float64 [m, d], NaN where a feature is not shown.
@@ -106,10 +110,12 @@ def estimate_coefficient(
         seed: public coins.
     """
     gain = _gain(rows, line, reports, spread, seed) if line else 0.0
-    found = fit_coefficient(rows, line if gain > _VARIES else (), reports, spread=spread, seed=seed)
+    coefficient = fit_coefficient(rows, line if gain > _VARIES else (), reports, spread=spread, seed=seed)
     variance = float(reports.var(ddof=1)) / reports.size if reports.size > 1 else math.inf
     size = max(abs(_in_errors(reports)), gain)
-    return CoefficientEstimate(coefficient=found, mean=float(reports.mean()), variance=variance, size=size)
+    return CoefficientEstimate(
+        coefficient=coefficient, mean=float(reports.mean()), variance=variance, size=size
+    )
 
 
 def fit_coefficient(
@@ -133,15 +139,15 @@ def _in_errors(numbers: Floats) -> float:
 
 
 def _gain(rows: Floats, line: tuple[int, ...], reports: Floats, spread: float, seed: int) -> float:
-    """How much better a coefficient that varies predicts held-out reports, in standard errors."""
+    """Return how much better a coefficient that varies predicts held-out reports, in standard errors."""
     is_even = np.arange(reports.size) % 2 == 0
     gains = []
     for fit_on in (is_even, ~is_even):
         if fit_on.sum() < 2 or (~fit_on).sum() < 2:
             return 0.0
-        found = fit_surface(rows[fit_on], line, reports[fit_on], spread=spread, seed=seed)
+        surface = fit_surface(rows[fit_on], line, reports[fit_on], spread=spread, seed=seed)
         held, constant = reports[~fit_on], reports[fit_on].mean()
-        gains.append((held - constant) ** 2 - (held - found(rows[~fit_on])) ** 2)
+        gains.append((held - constant) ** 2 - (held - surface(rows[~fit_on])) ** 2)
     return _in_errors(np.concatenate(gains))
 
 
@@ -164,12 +170,14 @@ def effect_probabilities(sizes: Floats, ratios: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectTest:
-    """Attributes:
-    effect: what the feature adds.
-    chance: that it adds anything; the effect is shrunk by it.
-    is_significant: whether the effect is surely no noise.
-    stake: what asking more may bring.
-    explains: of the label's variance, where the coefficient does not vary; in the label's unit squared.
+    """A test of a feature's effect.
+
+    Attributes:
+        effect: what the feature adds.
+        chance: that it adds anything; the effect is shrunk by it.
+        is_significant: whether the effect is surely no noise.
+        stake: what asking more may bring.
+        explains: of the label's variance, where the coefficient does not vary; in the label's unit squared.
     """
 
     effect: Effect
@@ -181,7 +189,7 @@ class EffectTest:
 
 def assess_effects(
     contrasts: Sequence[Contrast],
-    found: Sequence[CoefficientEstimate],
+    estimates: Sequence[CoefficientEstimate],
     asked: Sequence[int],
     *,
     n_contrasts: int,
@@ -192,7 +200,7 @@ def assess_effects(
 
     Args:
         contrasts: that were asked about.
-        found: what the answers to each say.
+        estimates: what the answers to each say.
         asked: how many answered each.
         n_contrasts: how many are asked about in all, over which LEVEL is divided (Bonferroni).
         spread: the label's variance.
@@ -201,8 +209,10 @@ def assess_effects(
     # of each its mean is tested, on both sides, and that it varies
     least = NormalDist().inv_cdf(1 - LEVEL / (4 * _LOOKS * max(n_contrasts, 1)))
     hopes = np.array([expected_gain(contrast.shape, spread, d) for contrast in contrasts])
-    noises = np.array([c.square * one.variance for c, one in zip(contrasts, found, strict=True)])
-    sizes = np.array([one.size for one in found])
+    noises = np.array(
+        [c.square * estimate.variance for c, estimate in zip(contrasts, estimates, strict=True)]
+    )
+    sizes = np.array([estimate.size for estimate in estimates])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(noises > 0, np.minimum(hopes / noises, _MOST), _MOST)
     likely = np.empty(len(contrasts))
@@ -211,20 +221,20 @@ def assess_effects(
         if same.any():
             likely[same] = effect_probabilities(np.minimum(sizes[same], _MOST), ratios[same])
     made = []
-    for place, (contrast, one) in enumerate(zip(contrasts, found, strict=True)):
+    for place, (contrast, estimate) in enumerate(zip(contrasts, estimates, strict=True)):
         chance, ratio, hope = float(likely[place]), float(ratios[place]), float(hopes[place])
         # the expected square of the effect, if there is one
-        believed = hope / (1 + ratio) + contrast.square * (one.mean * ratio / (1 + ratio)) ** 2
+        believed = hope / (1 + ratio) + contrast.square * (estimate.mean * ratio / (1 + ratio)) ** 2
         noise = float(noises[place]) if np.isfinite(noises[place]) else hope
         made.append(
             EffectTest(
-                effect=Effect(contrast, one.shrink(ratio / (1 + ratio)).times(chance)),
+                effect=Effect(contrast, estimate.shrink(ratio / (1 + ratio)).times(chance)),
                 chance=chance,
-                is_significant=one.size > least,
+                is_significant=estimate.size > least,
                 # the square of a noisy mean is too large by its variance
                 explains=Estimate(
-                    value=contrast.square * max(one.mean**2 - one.variance, 0.0),
-                    error=contrast.square * 2 * abs(one.mean) * math.sqrt(one.variance),
+                    value=contrast.square * max(estimate.mean**2 - estimate.variance, 0.0),
+                    error=contrast.square * 2 * abs(estimate.mean) * math.sqrt(estimate.variance),
                 ),
                 stake=Stake(noise=noise * asked[place], gain=believed, chance=chance, asked=asked[place]),
             )

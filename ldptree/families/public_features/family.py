@@ -1,4 +1,4 @@
-"""The family of public features: one report a holder with the whole epsilon; the holders are split, not epsilon (ours).
+"""The family of public features. Each holder gives one report, as holders are split and not epsilon (ours).
 
 1. The label's bin, a tenth of the holders or more: its normal law, and from it the interval c +- R of later reports. A label
    of two classes is -1 or 1 and needs none.
@@ -69,6 +69,7 @@ from ldptree.families.public_features.transcript import (
     read_label_answers,
     visible_rows,
 )
+from ldptree.families.settings import PublicFeaturesSettings
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import PublicFeatureModel
@@ -92,13 +93,15 @@ _KNOWN_OF_CLASSES = (0.0, 1 / 3)
 
 
 class Memory:
-    """What was learned from published answers, by their bytes, so that it is not learned again for the next question."""
+    """A memory of what was learned from published answers, by their bytes, so that it is not learned again for the next
+    question.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, object] = {}
 
     def once(self, learn: Callable[[], T], what: bytes, *arrays: NDArray[np.generic]) -> T:
-        """What `learn` gives, called the first time only that `what` is learned from these arrays."""
+        """Return what `learn` gives; it is called the first time only that `what` is learned from these arrays."""
         sha = hashlib.sha256(what)
         for array in arrays:
             sha.update(np.ascontiguousarray(array).data)
@@ -109,7 +112,7 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicFeatures(RoundsFamily[PublicFeatureModel]):
+class PublicFeatures(PublicFeaturesSettings, RoundsFamily[PublicFeatureModel]):
     """Settings alone, so that a run can stop between rounds.
 
     Attributes:
@@ -137,6 +140,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_label_range(self.label_low, self.label_high)
 
     def ask(self, view: PublicView, transcript: Transcript) -> Question | None:
@@ -162,7 +166,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         labels = self._learn_labels(transcript)
         allocation = self._allocate(view, labels)
         surface = self._surface(view, allocation, labels, transcript)
-        found = self._assess_effects(view, allocation, labels, transcript)
+        effects = self._assess_effects(view, allocation, labels, transcript)
         return PublicFeatureModel(
             columns=self.columns,
             low=self.low,
@@ -172,14 +176,14 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             label_high=self.label_high,
             is_binary=self.is_binary,
             surface=surface,
-            effects=tuple(one.effect for one in found),
+            effects=tuple(fact.effect for fact in effects),
             epsilon=self.epsilon,
             n_holders=view.n,
             says=summarize(
                 FitFacts(
                     allocation=allocation,
                     labels=labels,
-                    effects=found,
+                    effects=effects,
                     constant=self._choose_contrasts(view, allocation, labels, transcript).same,
                     explained=measure_explained(
                         view,
@@ -198,7 +202,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         )
 
     def _schedule(self, view: PublicView, transcript: Transcript) -> Schedule:
-        """All turns that these answers decide on: those that were taken, and the next where there is one."""
+        """Return all turns that these answers decide on, past ones and the next if there is one."""
         agenda = Schedule(self.seed, [])
         if not self.is_binary:
             agenda.add("label bins", self._count_first_round(view.n))
@@ -219,7 +223,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         n_done = len(agenda.turns)
         if not stakes or len(transcript) < n_done:
             return agenda
-        again = [one.stake for one in self._assess_effects(view, allocation, labels, transcript[:n_done])]
+        again = [fact.stake for fact in self._assess_effects(view, allocation, labels, transcript[:n_done])]
         _, sizes = divide_holders(
             again, allocation.left, n_line=len(allocation.line), report=report, asked=n_label
         )
@@ -253,7 +257,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
             surface,
             float(round_digits(narrow + extra_reach(contrast) * labels.sd)),
             contrast,
-            tuple(one.effect for one in known),
+            tuple(fact.effect for fact in known),
         )
 
     def _count_first_round(self, n: int) -> int:
@@ -277,7 +281,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
         return self._memory.once(learn, b"law", reports)
 
     def _find_centre(self, labels: LabelDistribution, half: float) -> float:
-        """That of the law, or as far from it as keeps the interval within the range: no label lies beyond."""
+        """Return the law's centre, moved as far as needed to keep the interval in the range of labels."""
         if self.is_binary:
             return 0.0
         return float(round_digits(min(max(labels.mean, self.label_low + half), self.label_high - half)))
@@ -350,7 +354,7 @@ class PublicFeatures(RoundsFamily[PublicFeatureModel]):
     def _assess_effects(
         self, view: PublicView, allocation: Allocation, labels: LabelDistribution, transcript: Transcript
     ) -> tuple[EffectTest, ...]:
-        """What the answers to the contrasts say, each shrunk, and whether it is surely no noise."""
+        """Estimate the effect of each contrast from its answers, shrunk, and tell whether it is surely no noise."""
         about = read_contrast_answers(view, transcript)
         return assess_effects(
             [contrast for contrast, _, _ in about],

@@ -1,4 +1,4 @@
-"""What round 0 tells of the label: a normal law by likelihood, and the interval that later reports are clipped to.
+"""Learn the label's law from round 0, normal and by likelihood, and the interval that later reports are cut to.
 
 A report of round 0 is a set of the bins of the label's range (subset selection). What is asked later is a number in
 [c - R, c + R], so R weighs what is cut off against noise, which grows with R.
@@ -42,7 +42,7 @@ WIDTH = 0.35
 
 @dataclass(frozen=True, eq=False)
 class LabelDistribution:
-    """What is believed of the label's normal law: a grid of laws and their posterior weights, float64 [laws] each.
+    """The posterior of the label's normal law, as a grid of laws and their weights, float64 [laws] each.
 
     Attributes:
         means, sds: in the label's unit.
@@ -67,7 +67,7 @@ class LabelDistribution:
 
     @property
     def mean_variance(self) -> float:
-        """How far the mean may be off: of the weights, and as labels may be far from normal."""
+        """Return the variance of the mean, from the weights and from labels that may be far from normal."""
         around = float(self.weights @ (self.means - self.mean) ** 2)
         return around + (_NOT_NORMAL * self.sd) ** 2
 
@@ -85,22 +85,22 @@ class LabelDistribution:
         of normal laws between the ends makes laws more and less likely, and says what the cut took off. What reports say of
         labels and what laws do each count by their precision. Labels are moved into their range, whose ends (low, high) are.
         """
-        found, noise = float(reports.mean()), float(reports.var()) / reports.size
+        mean, noise = float(reports.mean()), float(reports.var()) / reports.size
         whole_mean = _cut_mean(self.means, self.sds, *label_range)
         cut_mean = _cut_mean(self.means, self.sds, centre - half, centre + half)
         off = noise + (_CUT_NOT_NORMAL * self.sds) ** 2
-        fits = -((found - cut_mean) ** 2) / off / 2 - np.log(off) / 2
+        fits = -((mean - cut_mean) ** 2) / off / 2 - np.log(off) / 2
         weights = self.weights * np.exp(fits - fits.max())
         now = replace(self, weights=weights / weights.sum())
         expected, taken = float(now.weights @ whole_mean), whole_mean - cut_mean
         offset = float(now.weights @ taken)
         variance = noise + float(now.weights @ (taken - offset) ** 2)
-        return weigh_by_precision(expected, now.mean_variance, found + offset, variance)
+        return weigh_by_precision(expected, now.mean_variance, mean + offset, variance)
 
 
-def weigh_by_precision(expected: float, variance: float, found: float, noise: float) -> float:
-    """What was expected, with this positive variance, and what was found, with that of its noise, each by its precision."""
-    return expected + (found - expected) * variance / (variance + noise)
+def weigh_by_precision(expected: float, variance: float, seen: float, noise: float) -> float:
+    """Weigh an expected value with this positive variance against an observed one with its noise, each by its precision."""
+    return expected + (seen - expected) * variance / (variance + noise)
 
 
 def label_bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
@@ -110,7 +110,7 @@ def label_bin_of(labels: Floats, low: float, high: float) -> NDArray[np.int64]:
 
 
 def fit_normal(supports: NDArray[np.bool_], ratio: float, low: float, high: float) -> LabelDistribution:
-    """What is to be believed of the normal law of labels whose reports support these bins.
+    """Fit the normal law of labels whose reports support these bins.
 
     The chance of a set S is proportional to 1 + (ratio - 1) P(the label is in S); the two end bins go on without end. A
     prior around the range's middle decides where reports do not.
@@ -150,8 +150,8 @@ def _bin_chances(means: Floats, sds: Floats, low: float, high: float) -> Floats:
 
 
 def choose_half_width(labels: LabelDistribution, mechanism: NumberMechanism, n: int, most: float) -> float:
-    """R: what is least, as expected, of the mean square, over the two ends, of what is cut off there on average, and
-    of 8 v R^2 / n.
+    """Choose the R with the least expected sum of the mean square, over the two ends, of what is cut off there on
+    average, and of 8 v R^2 / n.
 
     Args:
         labels: their distribution; the interval is around its expected mean.
@@ -193,7 +193,7 @@ def typical_variance(mechanism: NumberMechanism) -> float:
 
 @lru_cache(maxsize=64)
 def fit_report_square(mechanism: NumberMechanism) -> tuple[float, float]:
-    """(a, b) such that the mean square of a report of u is nearly a + b u^2: the nearest over [-1, 1]."""
+    """Return (a, b) such that a + b u^2 is nearest to the mean square of a report of u over [-1, 1]."""
     u = np.linspace(-1, 1, 201)
     b, a = np.polyfit(u**2, mechanism.variance(u) + u**2, 1)
     return float(a), float(b)

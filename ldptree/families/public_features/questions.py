@@ -21,7 +21,7 @@ from ldptree.mechanisms.numbers import NUMBER_JSON, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import Effect
 from ldptree.models.surface import BINS, Contrast, Surface, bin_of
-from ldptree.protocol.question import PlayedAnswer, PublicView, Question, QuestionDescription
+from ldptree.protocol.question import PlayedAnswer, Question, QuestionDescription
 from ldptree.serialize import Codec
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ BINS_JSON = {
         read=lambda data: SubsetSelection.from_thresholds(BINS - 1, 1, data),
     )
 }
-"""An oracle of bins in the text of a question: its integers. Labels and features have as many bins."""
+"""The integers of an oracle of bins in the text of a question. Labels and features have the same number of bins."""
 
 
 @dataclass(frozen=True)
 class BinQuestion(Question):
-    """Which bin something is in, by subset selection: a set of bins, packed in two bytes.
+    """The bin of a number, reported by subset selection as a set of bins, packed in two bytes.
 
     Attributes:
         part: who is asked.
@@ -60,9 +60,9 @@ class BinQuestion(Question):
         """Of the oracle's integers."""
         return self.oracle.epsilon
 
-    def respondents(self, view: PublicView) -> NDArray[np.int64]:
+    def respondents(self, n: int) -> NDArray[np.int64]:
         """The part's holders."""
-        return self.part.select(view.n)
+        return self.part.select(n)
 
     def is_valid(self, reports: NDArray[Any]) -> Mask:
         """As the oracle says."""
@@ -94,7 +94,7 @@ class BinQuestion(Question):
 
 @dataclass(frozen=True)
 class LabelBins(BinQuestion):
-    """Round 0: the bin of the label in its range.
+    """The question of round 0, for the bin of the label in its range.
 
     Attributes:
         low, high: the range.
@@ -168,7 +168,7 @@ class FeatureBins(BinQuestion):
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuestion(Question):
-    """The label less what is published of it, clipped to [-half, half], times a contrast where one is named: one number.
+    """The label less its published part, clipped to [-half, half], times any contrast, reported as one number.
 
     Attributes:
         part: who is asked.
@@ -230,9 +230,9 @@ class ResidualQuestion(Question):
             shape=self.contrast.shape,
         )
 
-    def respondents(self, view: PublicView) -> NDArray[np.int64]:
+    def respondents(self, n: int) -> NDArray[np.int64]:
         """The part's holders."""
-        return self.part.select(view.n)
+        return self.part.select(n)
 
     def randomize(self, rows: Floats, labels: Floats, protects: Mask, words: Words) -> NDArray[Any]:
         """Reports of the number mechanism, [m]."""

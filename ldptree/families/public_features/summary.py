@@ -1,5 +1,5 @@
-"""What a fit says of itself in words: how much public features explain, whether private features help, and whether the label's
-range is too narrow.
+"""Summarise a fit in words, with how much public features explain, whether private features help, and whether the
+label's range is too narrow.
 
 How much public features explain is measured on reports alone. With a prediction f(x) of the label y, 2 cov(y, f) - var(f)
 is what the mean squared error falls by against a constant. Reports are unbiased, so that this is a mean over reports that f
@@ -41,10 +41,12 @@ _TOO_MANY_AT_ENDS, _WORTH_A_WORD = 0.3, 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceExplained:
-    """Attributes:
-    part: of the label's variance, what public features explain.
-    whole: all of it; None where reports do not tell.
-    cut: what labels were cut to; None: they were not.
+    """The part of the label's variance that is explained.
+
+    Attributes:
+        part: of the label's variance, what public features explain.
+        whole: all of it; None where reports do not tell.
+        cut: what labels were cut to; None: they were not.
     """
 
     part: Estimate
@@ -84,7 +86,7 @@ def estimate_label_variance(reports: Floats, mechanism: NumberMechanism, half: f
 def measure_explained(
     view: PublicView, transcript: Transcript, fit: Fit, *, is_binary: bool
 ) -> VarianceExplained:
-    """What public features explain, by the answers to the label's question; `fit` as in `estimate_explained`."""
+    """Measure what public features explain, by the answers to the label's question; `fit` as in `estimate_explained`."""
     rows, reports = read_label_answers(view, transcript)
     question = label_questions(transcript)[0]
     part, middle, half = estimate_explained(rows, reports, fit), question.surface.intercept, question.half
@@ -95,7 +97,7 @@ def measure_explained(
 
 
 def estimate_explained(rows: Floats, reports: Floats, fit: Fit) -> Estimate:
-    """What a fit to all folds but one explains of that one, over all folds.
+    """Return the share of variance that a fit to all folds but one explains of that one, over all folds.
 
     Args:
         rows: float64 [m, d], in an order that says nothing.
@@ -111,15 +113,15 @@ def estimate_explained(rows: Floats, reports: Floats, fit: Fit) -> Estimate:
     gains = np.zeros(reports.size)
     for k in range(FOLDS):
         held = fold == k
-        found = fit(rows[~held], reports[~held])(rows[held])
-        away = found - found.mean()
+        fitted = fit(rows[~held], reports[~held])(rows[held])
+        away = fitted - fitted.mean()
         gains[held] = 2 * away * (reports[held] - reports[held].mean()) - away**2
     return Estimate(value=float(gains.mean()), error=float(gains.std(ddof=1)) / math.sqrt(gains.size))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FitFacts:
-    """What a fit found.
+    """The facts of a fit.
 
     Attributes:
         allocation: how the holders were shared out.
@@ -156,7 +158,7 @@ def summarize(
     allocation, labels = facts.allocation, facts.labels
     parts = [_describe_public(facts.explained)]
     names = ", ".join(columns[j] for j in allocation.private)
-    asked = tuple(sorted({one.effect.contrast.feature for one in facts.effects}))
+    asked = tuple(sorted({fact.effect.contrast.feature for fact in facts.effects}))
     if not view.protects.any():
         parts.append("No feature is protected.")
     elif not allocation.private:
@@ -168,7 +170,7 @@ def summarize(
         )
     else:
         if asked:
-            significant = [one for one in facts.effects if one.is_significant]
+            significant = [fact for fact in facts.effects if fact.is_significant]
             spread = labels.sd**2
             parts.append(
                 _describe_effects(
@@ -200,7 +202,7 @@ def _describe_public(explained: VarianceExplained) -> str:
 
 
 def _format_share(share: Estimate) -> str:
-    """With its band: "62% (55% to 69%)"."""
+    """Format a share with its band, such as "62% (55% to 69%)"."""
     return f"{min(max(share.value, 0), 1):.0%} ({share.low:.0%} to {share.high:.0%})"
 
 
@@ -213,16 +215,16 @@ def _describe_effects(
     spread: float,
 ) -> str:
     brings: dict[int, Estimate] = {}
-    for one in significant:
-        feature = one.effect.contrast.feature
-        varies = one.effect.contrast.square * float(one.effect.coefficient(rows).var())
+    for fact in significant:
+        feature = fact.effect.contrast.feature
+        varies = fact.effect.contrast.square * float(fact.effect.coefficient(rows).var())
         before = brings.get(feature, Estimate(value=0.0, error=0.0))
         brings[feature] = Estimate(
-            value=before.value + one.explains.value + varies,
-            error=math.hypot(before.error, one.explains.error),
+            value=before.value + fact.explains.value + varies,
+            error=math.hypot(before.error, fact.explains.error),
         )
     known = Estimate(value=spread, error=0.0) if whole is None else whole
-    shares = {feature: one.over(known) for feature, one in sorted(brings.items())}
+    shares = {feature: part.over(known) for feature, part in sorted(brings.items())}
     helped = {feature: share for feature, share in shares.items() if share.value > _WORTH_A_WORD}
     if not helped:
         names = ", ".join(columns[j] for j in asked)
@@ -244,7 +246,7 @@ def _describe_the_rest(
     same: frozenset[int],
     ranges: Sequence[tuple[float, float]],
 ) -> list[str]:
-    """Why some were not asked about."""
+    """Say why some contrasts were not asked about."""
     parts = []
     alike, costly = [j for j in rest if j in same], [j for j in rest if j not in same]
     if alike:

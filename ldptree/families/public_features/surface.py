@@ -1,4 +1,4 @@
-"""A function of public features, fitted to noisy reports: a shrunken line, then honest trees on what it leaves.
+"""Fit a function of public features to noisy reports, first a shrunken line, then honest trees on the rest.
 
 The reports are unbiased and far noisier than what they are about, so everything is shrunk by what the noise, whose variance
 the reports themselves show, leaves of it. What a fitted function is, as a value, is in `surface`.
@@ -116,7 +116,7 @@ def _honest_tree(
 
 
 def _node_sums(tree: Partition, cells: NDArray[np.int32], left: Floats) -> tuple[Floats, Floats]:
-    """How many judging holders a node has, and the sum of what is left of their reports: float64 [nodes] each."""
+    """Count the judging holders of each node, and sum the rest of their reports, float64 [nodes] each."""
     counts, sums = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
     counts[tree.leaves] = np.bincount(cells, minlength=tree.n_leaves)
     sums[tree.leaves] = np.bincount(cells, left, minlength=tree.n_leaves)
@@ -127,8 +127,8 @@ def _node_sums(tree: Partition, cells: NDArray[np.int32], left: Floats) -> tuple
 
 
 def _shrunken(tree: Partition, counts: Floats, sums: Floats, noise: float, spread: float) -> Floats:
-    """Values of all nodes: a split's difference shrunk by tau^2/(tau^2 + noise), tau^2 estimated at each depth. Halves that
-    differ by tau vary by tau^2/4, which is `spread` at most.
+    """Return the values of all nodes, with a split's difference shrunk by tau^2/(tau^2 + noise), tau^2 estimated at
+    each depth. Halves that differ by tau vary by tau^2/4, which is `spread` at most.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         means = sums / counts

@@ -1,4 +1,4 @@
-"""What was answered so far, put together by what it is about: labels, contrasts, and the shares of people in a feature's bins.
+"""Put the answers so far together by subject, for labels, contrasts, and the shares of people in a feature's bins.
 
 What is made of noisy reports of bins decides what is asked: a feature that is the same for everybody must not look varied,
 and one of a few levels must keep its ties.
@@ -29,18 +29,20 @@ _MOST_UNSURE = 0.5
 
 
 def visible_rows(view: PublicView) -> Floats:
-    """What is shown, float64 [n, d], NaN where it is protected."""
+    """Return the shown values, float64 [n, d], NaN where protected."""
     return np.where(view.protects, np.nan, view.values)
 
 
 def label_questions(transcript: Transcript) -> list[ResidualQuestion]:
     """The questions about the label alone."""
     asked = [answer.question for answer in transcript]
-    return [one for one in asked if isinstance(one, ResidualQuestion) and one.contrast is None]
+    return [
+        question for question in asked if isinstance(question, ResidualQuestion) and question.contrast is None
+    ]
 
 
 def read_label_answers(view: PublicView, transcript: Transcript) -> tuple[Floats, Floats]:
-    """Of all who answered the label's question: what they show, float64 [m, d], and what they reported, [m]."""
+    """Return what all who answered the label's question show, float64 [m, d], and what they reported, [m]."""
     about = [answer for answer in transcript if label_questions([answer])]
     holders = np.concatenate([answer.respondents for answer in about])
     reports = [
@@ -51,8 +53,8 @@ def read_label_answers(view: PublicView, transcript: Transcript) -> tuple[Floats
 
 
 def read_contrast_answers(view: PublicView, transcript: Transcript) -> list[tuple[Contrast, Floats, Floats]]:
-    """Each contrast that was asked about, first asked first: what those show who answered, float64 [m, d], and coefficients of it
-    that they reported, [m].
+    """Return each contrast that was asked about, first asked first, with what its respondents show, float64 [m, d], and
+    the coefficients of it that they reported, [m].
     """
     asked: dict[Contrast, list[AnsweredQuestion]] = {}
     for answer in transcript:
@@ -67,7 +69,7 @@ def read_contrast_answers(view: PublicView, transcript: Transcript) -> list[tupl
 
 
 def estimate_shares(view: PublicView, feature: int, transcript: Transcript) -> tuple[float, ...]:
-    """Of a private feature's bins: from those who show it, where they are many, otherwise from reports."""
+    """Return the shares of a private feature's bins, from those who show it if many, otherwise from reports."""
     for answer in transcript:
         question = answer.question
         if isinstance(question, FeatureBins) and question.feature == feature:
@@ -92,23 +94,23 @@ def shares_from_reports(oracle: SubsetSelection, reports: NDArray[Any]) -> tuple
     estimates are shrunk towards equal shares by their noise (James and Stein) and moved to the nearest shares there are.
     """
     n = len(reports)
-    found = oracle.unbias(oracle.aggregate(reports), n) / n
+    shares = oracle.unbias(oracle.aggregate(reports), n) / n
     own, other = (chance * (1 - chance) / (n * oracle.gap**2) for chance in (oracle.p, oracle.q))
-    is_real = found > _IS_REAL * math.sqrt(other)
+    is_real = shares > _IS_REAL * math.sqrt(other)
     n_real = int(is_real.sum())
     unsure = _IS_ALL * math.sqrt(own + max(n_real - 1, 0) * other)
-    if n_real and 1 - found[is_real].sum() <= unsure <= _MOST_UNSURE:
-        kept = np.where(is_real, found, 0.0)
+    if n_real and 1 - shares[is_real].sum() <= unsure <= _MOST_UNSURE:
+        kept = np.where(is_real, shares, 0.0)
         return tuple((kept / kept.sum()).tolist())
-    away = found - 1 / BINS
+    away = shares - 1 / BINS
     noise, size = own + (BINS - 1) * other, float(away @ away)
     sure = max(0.0, 1.0 - noise / size) if size else 0.0
     return tuple(_nearest(1 / BINS + sure * away).tolist())
 
 
 def _nearest(estimates: Floats) -> Floats:
-    """The nearest shares in squares: a constant less each, and none below 0 (Wang, Lopuhaä-Zwakenberg, Li, Skoric and Li, NDSS
-    2020, norm-sub).
+    """Return the nearest shares in squares, which are less by a constant and not below 0 (Wang, Lopuhaä-Zwakenberg, Li,
+    Skoric and Li, NDSS 2020, norm-sub).
     """
     falling = np.sort(estimates)[::-1]
     over = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)

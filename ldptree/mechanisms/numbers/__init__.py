@@ -1,23 +1,19 @@
-"""Number mechanisms: how one holder reports one number of [-1, 1]. One mechanism, one file; one line here."""
+"""Number mechanisms, by which a holder reports a number of [-1, 1]. One mechanism is one file, and one line here."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from ldptree.errors import DataError
 from ldptree.mechanisms.numbers.duchi import Duchi
-from ldptree.mechanisms.numbers.hybrid import Hybrid
 from ldptree.mechanisms.numbers.laplace import LaplaceNumber
 from ldptree.mechanisms.numbers.number import NumberMechanism
 from ldptree.mechanisms.numbers.optimal_label import OptimalLabel
-from ldptree.mechanisms.numbers.piecewise import Piecewise
 from ldptree.serialize import Codec
 
 NUMBERS: dict[str, type[NumberMechanism]] = {
     "optimal_label": OptimalLabel,
     "laplace": LaplaceNumber,
     "duchi": Duchi,
-    "piecewise": Piecewise,
-    "hybrid": Hybrid,
 }
 
 
@@ -33,6 +29,6 @@ NUMBER_JSON = {
         read=_read_number,
     )
 }
-"""A number mechanism in the text of a question: its name, and its integers."""
+"""A number mechanism in the text of a question, with its name and its integers."""
 
 __all__ = ["NUMBERS", "NUMBER_JSON", "NumberMechanism", "OptimalLabel"]

@@ -1,4 +1,4 @@
-"""One of two numbers (Duchi, Jordan and Wainwright 2018): the least noisy report with two outputs.
+"""Report one of two numbers (Duchi, Jordan and Wainwright 2018), with the least noise for two outputs.
 
 u is rounded at random to +-1, and the sign kept with chance e^eps/(e^eps + 1); the report is worth +-C,
 C = (e^eps + 1)/(e^eps - 1).
@@ -23,7 +23,7 @@ from ldptree.mechanisms.numbers.number import Floats, NumberMechanism, checked_n
 
 @dataclass(frozen=True)
 class Duchi(NumberMechanism):
-    """The sign is turned round with chance flip / 2^64. Reports: uint8 [n], 1 for plus.
+    """The sign is turned round with chance flip / 2^64. Reports are uint8 [n], 1 for plus.
 
     Raises:
         ConfigError: not 0 < flip < 2^63.

@@ -1,4 +1,4 @@
-"""What a number mechanism is: a locally private report of one number u in [-1, 1] whose decoded value has mean u.
+"""The interface of a number mechanism, for a private report of one u in [-1, 1] that decodes to mean u.
 
 One mechanism, one file beside this one; the registry is in the package. Labels and residuals of any other range are moved
 to [-1, 1] by whoever asks. Sums over cells, and what is learned from reports, are elsewhere.
@@ -55,12 +55,12 @@ class NumberMechanism(ABC):
     @property
     @abstractmethod
     def thresholds(self) -> dict[str, Any]:
-        """What defines it, in plain values: integers and lists of them (a simulation device: its epsilon)."""
+        """Return the numbers that define it, as plain integers and lists (a simulation device's epsilon)."""
 
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """The epsilon of the integers in use, rounded up: no likelihood ratio of a report exceeds e^it."""
+        """Return the epsilon of the integers in use, rounded up. No likelihood ratio of a report exceeds e^it."""
 
     @property
     @abstractmethod
@@ -69,7 +69,7 @@ class NumberMechanism(ABC):
 
     @abstractmethod
     def randomize(self, numbers: ArrayLike, words: Words) -> NDArray[Any]:
-        """One report a holder, `dtype` [n]: the holder's side.
+        """Draw one report for each holder, `dtype` [n], on the holders' side.
 
         Args:
             numbers: float [n], each in [-1, 1].
@@ -81,14 +81,14 @@ class NumberMechanism(ABC):
 
     @abstractmethod
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """bool [n]: which reports an honest holder can have sent.
+        """Return which reports an honest holder can have sent, bool [n].
 
         Raises:
             DataError: not `dtype` [n].
         """
 
     def decode(self, reports: NDArray[Any]) -> Floats:
-        """Unbiased numbers, float64 [n], of reports: the curator's side.
+        """Decode reports to unbiased numbers, float64 [n], on the curator's side.
 
         Raises:
             DataError: a report is of another type, or cannot come from an honest holder.

@@ -1,12 +1,12 @@
-"""The least noisy report of a bounded number: a linear programme, turned into integers.
+"""The least noisy report of a bounded number, from a linear programme turned into integers.
 
 Of all mechanisms with outputs on a grid, mean u and likelihood ratios within e^eps, the one with the least variance averaged
 over u ~ N(0, .35^2): minimise sum_u w_u sum_z z^2 Q(z|u) over Q with sum_z Q(z|u) = 1, sum_z z Q(z|u) = u and
 q0(z) <= Q(z|u) <= e^eps q0(z), for 9 levels u of [-1, 1] and 33 outputs z of [-C, C] (in the manner of the label randomisers
 of Badanidiyuru et al., NeurIPS 2023). A number between two levels is rounded at random to one of them. C is the best of
 Cd, (Cd + Cp)/2, Cp and 1.5 Cp, where Cd = (e^eps + 1)/(e^eps - 1) is Duchi's and Cp = (e^(eps/2) + 1)/(e^(eps/2) - 1) the
-piecewise mechanism's. Beyond epsilon 5 there are 33 levels and 65 outputs, as rounding between 9 would be most of the noise;
-a budget above 12 is not spent beyond it. Below .02 Duchi's two outputs stand in.
+piecewise mechanism's (Wang et al., ICDE 2019). Beyond epsilon 5 there are 33 levels and 65 outputs, as rounding between 9 would
+be most of the noise; a budget above 12 is not spent beyond it. Below .02 Duchi's two outputs stand in.
 
 The floating-point solver only says which chances lie on a bound; the chances themselves are solved from that in rational
 numbers and rounded, so the same epsilon gives the same integers wherever the solver finds the same corner. A protocol carries
@@ -39,7 +39,7 @@ _MOST_OUTPUTS = 255
 
 @dataclass(frozen=True)
 class OptimalLabel(NumberMechanism):
-    """Level j of 2 h + 1 sends output k with chance counts[j][k] / 2^64. Reports: uint8 [n], the output's place k.
+    """Level j of 2 h + 1 sends output k with chance counts[j][k] / 2^64. Reports are uint8 [n], the output's place k.
 
     Attributes:
         steps: an output at position s is worth s 2^30 / (h steps).
@@ -117,7 +117,7 @@ class OptimalLabel(NumberMechanism):
 
     @cached_property
     def values(self) -> Floats:
-        """What each output is worth, float64 [K]."""
+        """Value of each output, float64 [K]."""
         return np.array([float(Fraction(s * SCALE, self.half * self.steps)) for s in self.positions])
 
     @property
@@ -127,7 +127,7 @@ class OptimalLabel(NumberMechanism):
 
     @cached_property
     def _ends(self) -> NDArray[np.uint64]:
-        """For each level where the outputs end among the words, but for the last: uint64 [levels, K - 1]."""
+        """Return each level's ends of outputs among the words, but the last, uint64 [levels, K - 1]."""
         sums = [[sum(row[: k + 1]) for k in range(len(row) - 1)] for row in self.counts]
         return np.array(sums, dtype=np.uint64)
 
@@ -163,7 +163,7 @@ class OptimalLabel(NumberMechanism):
 
     @property
     def outputs(self) -> NDArray[np.uint8]:
-        """Every report: the places."""
+        """Return every report, as the places."""
         return np.arange(len(self.positions), dtype=np.uint8)
 
     def law(self, number: float) -> list[Fraction]:

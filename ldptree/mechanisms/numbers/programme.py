@@ -31,7 +31,7 @@ SCALE = 2**30
 MEAN = WORD // SCALE
 """A level's mean, in positions times counts, is j steps MEAN."""
 WIDTH = 0.35
-"""Labels are expected about N(0, WIDTH^2): the weights of the levels."""
+"""Labels are expected about N(0, WIDTH^2), which gives the weights of the levels."""
 # epsilon up to which 9 levels are enough; a larger epsilon is solved as the largest: its noise is that of the levels
 FEW_LEVELS_UP_TO = 5.0
 _LARGEST = 12.0
@@ -43,7 +43,7 @@ _NEAR_ZERO, _ON_BOUND = 1e-9, 1e-5
 
 @dataclass(frozen=True)
 class Table:
-    """Integers of a mechanism: see `OptimalLabel`."""
+    """Integers of a mechanism (see `OptimalLabel`)."""
 
     steps: int
     positions: tuple[int, ...]
@@ -52,7 +52,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Corner:
-    """The solver's answer for levels j = 0 .. half and outputs -m .. m: chances [half + 1, 2m + 1], lowest chances, variance."""
+    """The solver's answer for levels 0 .. half and outputs -m .. m, as chances [half + 1, 2m + 1], lowest, variance."""
 
     steps: int
     chances: Floats
@@ -70,7 +70,7 @@ def solved(epsilon: float) -> Table:
     e = exp(min(epsilon, _LARGEST))
     if epsilon < _TWO_OUTPUTS_UP_TO:
         return _two_outputs(e, half)
-    corners = [found for c in _ranges(e) if (found := _corner(float(e), c, half, reach))]
+    corners = [corner for c in _ranges(e) if (corner := _corner(float(e), c, half, reach))]
     if not corners:
         raise ConfigError(f"optimal_label: the solver found nothing at epsilon = {epsilon:g}; choose another")
     least = min(corner.objective for corner in corners)
@@ -144,7 +144,7 @@ def _corner(e: float, c: Decimal, half: int, reach: int) -> Corner | None:
 
 
 def _exact(corner: Corner, e: Fraction) -> list[list[Fraction]]:
-    """The chances [levels, outputs], solved in rational numbers from where each lies: at q0, at e q0, or between."""
+    """Return the chances [levels, outputs] in rational numbers, as each lies at q0, at e q0, or between."""
     reach = corner.lowest.size // 2
     ratio = float(e) - 1
     names: dict[tuple[int, ...], int] = {}
@@ -191,10 +191,10 @@ def _solve(rows: list[list[Fraction]], n: int) -> list[Fraction]:
                 factor = row[column]
                 rows[i] = [x - factor * y for x, y in zip(row, rows[k], strict=True)]
         pivots.append(column)
-    found = [Fraction(0)] * n
+    solution = [Fraction(0)] * n
     for k, column in enumerate(pivots):
-        found[column] = rows[k][-1]
-    return found
+        solution[column] = rows[k][-1]
+    return solution
 
 
 def _rounded(corner: Corner, chances: list[list[Fraction]]) -> Table | None:

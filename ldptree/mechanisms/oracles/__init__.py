@@ -1,4 +1,4 @@
-"""Frequency oracles: how one holder reports one value of k. One oracle, one file; one line here."""
+"""Frequency oracles, by which one holder reports one value of k. One oracle is one file, and one line here."""
 
 from ldptree.mechanisms.oracles.grr import Grr
 from ldptree.mechanisms.oracles.local_hash import Olh

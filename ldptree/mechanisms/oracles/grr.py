@@ -1,5 +1,5 @@
-"""Generalised randomised response: a report is one value of k (HistOfTree appendix A.1, eqs 16 and 17,
-with eps / 2 there: the label takes the other half).
+"""Generalised randomised response, where a report is one value of k (HistOfTree appendix A.1, eqs 16 and 17, with eps /
+2 there, as the label takes the other half).
 
 With probability l = k / (e^eps + k - 1) the holder lies, and a lie is uniform over all k values, the true one
 included; so p = e^eps / (e^eps + k - 1) and q = 1 / (e^eps + k - 1). Privacy: eps-LDP, the worst likelihood
@@ -103,7 +103,7 @@ class Grr(FrequencyOracle):
         return ()
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint32]:
-        """Keep or lie, a coin a holder: uint32 [n]."""
+        """Keep the value or lie, by a coin for each holder, uint32 [n]."""
         reports = self.checked(values).astype(np.uint32)
         threshold = np.uint64(self.lie)
         for start in range(0, reports.size, _BLOCK):
@@ -171,5 +171,5 @@ class Grr(FrequencyOracle):
         return variance
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """One report supports one value: it can raise one total and lower another."""
+        """Bound the effect of one report, which supports one value, and so can raise one total and lower another."""
         return self._bound_of_one(n, totals_at_once=2)

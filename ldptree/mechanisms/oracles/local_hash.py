@@ -1,4 +1,4 @@
-"""Optimised local hashing: a report is a hash and a bucket, 16 bytes whatever k is (Wang, Blocki, Li, Jha 2017).
+"""Optimised local hashing, where a report is a hash and a bucket, 16 bytes whatever k is (Wang, Blocki, Li, Jha 2017).
 
 The holder draws a hash h(x) = bucket of (a x^2 + b x + c mod P), P = 2^31 - 1 a prime, and sends a, b, c and the bucket
 of its value, told by generalised randomised response over the g = round(e^eps) + 1 buckets. A report supports every
@@ -45,7 +45,7 @@ _WALKED = 1024
 
 @dataclass(frozen=True)
 class Olh(FrequencyOracle):
-    """Optimised local hashing over `buckets`, with P(lie) = lie / 2^64. Reports: uint32 [n, 4], each (a, b, c, bucket).
+    """Optimised local hashing over `buckets`, with P(lie) = lie / 2^64. Reports are uint32 [n, 4] (a, b, c, bucket).
 
     Raises:
         ConfigError: more than 2^31 - 1 values, not 2 to 2^15 buckets, or lie is not in 1 .. 2^64 - 1.
@@ -82,17 +82,17 @@ class Olh(FrequencyOracle):
 
     @property
     def thresholds(self) -> dict[str, int]:
-        """The integers that define it: how many buckets, and the coin of a lie."""
+        """Return the integers that define it, the number of buckets and the coin of a lie."""
         return {"buckets": self.buckets, "lie": self.lie}
 
     @cached_property
     def _response(self) -> Grr:
-        """How the bucket is told."""
+        """Mechanism that reports the bucket."""
         return Grr.of_values(self.buckets, lie=self.lie)
 
     @cached_property
     def _edges(self) -> NDArray[np.uint32]:
-        """Bucket j is the numbers from edge j to before edge j + 1: uint32 [buckets + 1]."""
+        """Return the edges of buckets, uint32 [buckets + 1]. Bucket j goes from edge j to before edge j + 1."""
         return (-(-np.arange(self.buckets + 1) * PRIME // self.buckets)).astype(np.uint32)
 
     @cached_property
@@ -134,7 +134,7 @@ class Olh(FrequencyOracle):
         return (4,)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint32]:
-        """A hash a holder, and its value's bucket by generalised randomised response: uint32 [n, 4]."""
+        """Draw a hash for each holder, and its value's bucket by generalised randomised response, uint32 [n, 4]."""
         values = self.checked(values)
         reports = np.empty((values.size, 4), dtype=np.uint32)
         for start in range(0, values.size, _BLOCK):
@@ -184,7 +184,7 @@ class Olh(FrequencyOracle):
         return self.buckets
 
     def law(self, value: int, a: int = 0, b: int | None = None, c: int = 0) -> dict[bytes, Fraction]:
-        """P(packed report | value, hash): g reports.
+        """Return P(packed report | value, hash) of g reports.
 
         Hashes are too many to go through, and need not be: each renames or joins buckets. Without a hash given it is
         one that maps as many values as there are buckets to buckets of their own, the worst there is.
@@ -214,7 +214,7 @@ def _count_supports(reports, edges, counts):  # type: ignore[no-untyped-def]
     d(x + 1) = d(x) + 2 a, so there is no multiplication, and the loop over reports becomes vector instructions of 32 bits.
     """
     prime = np.uint32(2**31 - 1)
-    one = np.uint32(1)
+    unit = np.uint32(1)
     zero = np.uint32(0)
     hashed = np.empty(_WALKED, dtype=np.uint32)
     step = np.empty(_WALKED, dtype=np.uint32)
@@ -231,12 +231,12 @@ def _count_supports(reports, edges, counts):  # type: ignore[no-untyped-def]
             first = np.uint32(a + a)
             twice[i] = np.uint32(first - prime) if first >= prime else first
             low[i] = edges[reports[start + i, 3]]
-            high[i] = edges[reports[start + i, 3] + one]
+            high[i] = edges[reports[start + i, 3] + unit]
         for x in range(counts.size):
             supported = zero
             for i in range(size):
                 here = hashed[i]
-                supported = np.uint32(supported + (one if (low[i] <= here) & (here < high[i]) else zero))
+                supported = np.uint32(supported + (unit if (low[i] <= here) & (here < high[i]) else zero))
                 there = np.uint32(here + step[i])
                 hashed[i] = np.uint32(there - prime) if there >= prime else there
                 there = np.uint32(step[i] + twice[i])

@@ -1,4 +1,4 @@
-"""What a frequency oracle is: a locally private report of one value of k, and exact sums of many reports.
+"""The interface of a frequency oracle, for a locally private report of one value of k and exact sums of many reports.
 
 One oracle, one file beside this one; the registry is in the package.
 
@@ -78,7 +78,7 @@ class FrequencyOracle(Mechanism):
     @property
     @abstractmethod
     def report_shape(self) -> tuple[int, ...]:
-        """How many numbers a report has; () where it is one."""
+        """Shape of the numbers in a report; () where it is one."""
 
     @property
     def report_bytes(self) -> int:
@@ -86,7 +86,7 @@ class FrequencyOracle(Mechanism):
         return self.dtype.itemsize * math.prod(self.report_shape)
 
     def pack(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """The canonical bytes of each report, its numbers little-endian: uint8 [n, report_bytes].
+        """Return the canonical bytes of each report, its numbers little-endian, uint8 [n, report_bytes].
 
         Raises:
             DataError: the reports are not of this oracle's type and shape.
@@ -103,19 +103,19 @@ class FrequencyOracle(Mechanism):
 
     @abstractmethod
     def supports(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which values each valid report supports, bool [n, k]: for small n."""
+        """Return which values each valid report supports, bool [n, k], for small n."""
 
     @property
     @abstractmethod
     def law_size(self) -> int:
-        """How many reports `law` goes through."""
+        """Number of reports that `law` goes through."""
 
     @abstractmethod
     def law(self, value: int) -> dict[bytes, Fraction]:
-        """P(packed report | value) for every report, from the integers in use: for small k."""
+        """Return P(packed report | value) for every report, from the integers in use, for small k."""
 
     def aggregate(self, reports: NDArray[Any]) -> NDArray[np.int64]:
-        """How many reports support each value, int64 [k]: the curator's side. Sums over shards may be added.
+        """Count the reports that support each value, int64 [k], on the curator's side. Sums over shards may be added.
 
         Raises:
             DataError: the reports are not of this oracle's type and shape, or no honest holder could have sent one.
@@ -133,7 +133,7 @@ class FrequencyOracle(Mechanism):
     @property
     @abstractmethod
     def _honest(self) -> str:
-        """What an honest report is, in words."""
+        """Describe an honest report in words."""
 
     @abstractmethod
     def _count(self, reports: NDArray[Any]) -> NDArray[np.int64]:
@@ -184,7 +184,7 @@ class FrequencyOracle(Mechanism):
 
     @property
     def form_size(self) -> int:
-        """How many of what `form` says."""
+        """Size of what `form` names."""
         return self.k
 
     def describe(self) -> MechanismDescription:
@@ -238,8 +238,10 @@ class FrequencyOracle(Mechanism):
         )
 
     def _bound_of_one(self, n: int, totals_at_once: int) -> PoisoningBound:
-        one = 1 / self.gap
-        return PoisoningBound(one=one, one_percent=math.ceil(n / 100) * one, totals_at_once=totals_at_once)
+        shift = 1 / self.gap
+        return PoisoningBound(
+            one=shift, one_percent=math.ceil(n / 100) * shift, totals_at_once=totals_at_once
+        )
 
     def _shaped(self, reports: NDArray[Any]) -> NDArray[Any]:
         reports = np.asarray(reports)

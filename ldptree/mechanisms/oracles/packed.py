@@ -1,4 +1,4 @@
-"""Reports that are packed bits, one for each of k values: what unary encoding and subset selection share.
+"""Reports that are packed bits, one for each of k values, as in unary encoding and subset selection.
 
 Value 0 is the lowest bit of the first byte, and bits past k are zero. What the bits mean is in `unary` and `subset`.
 """

@@ -1,5 +1,5 @@
-"""How many of many random sets hold each element, drawn without drawing the sets. A simulation's device: subset selection
-(`subset`) and signed subsets draw their totals with it.
+"""Draw how many of many random sets hold each element, without drawing the sets. A device of simulations, by which
+subset selection (`subset`) and signed subsets draw their totals.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _FEW_DRAWS = 2**16
 
 
 def is_cheaper(k: int, size: int, n: int) -> bool:
-    """Whether `sample_others` over k elements takes less than n sets of this size, drawn one by one."""
+    """Return whether `sample_others` over k elements takes less than n sets of this size, drawn one by one."""
     return k * k * size <= max(_FEW_DRAWS, _DRAWS_A_REPORT * n)
 
 
 def sample_others(
     with_own: NDArray[np.int64], without: NDArray[np.int64], size: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """In how many sets each element is as one of the others: a set is uniform among those with, or without, its owner's element.
+    """Count the sets that hold each element as another's. Sets are uniform among those with, or without, the owner's.
 
     Elements are taken in turn. Of the sets that still lack r of the m elements to come, each has the next one with
     probability r / m, whatever it has so far; so the number of those that have it is binomial, and only how many sets lack
@@ -39,7 +39,7 @@ def sample_others(
     ahead = np.zeros((k, size + 1), dtype=np.int64)  # sets whose owner's element is still to come
     ahead[:, size], ahead[:, size - 1] = without, with_own
     passed = np.zeros(size + 1, dtype=np.int64)
-    found = np.zeros(k, dtype=np.int64)
+    counts = np.zeros(k, dtype=np.int64)
     for element in range(k):
         to_come = k - element
         groups = np.vstack([passed, ahead[element + 1 :]])
@@ -47,8 +47,8 @@ def sample_others(
         others[0] = to_come
         # a set lacks no more than there are to come: where a group is empty the share is of no set
         having = generator.binomial(groups, np.minimum(lacking / np.maximum(others, 1), 1.0))
-        found[element] = having.sum()
+        counts[element] = having.sum()
         groups -= having
         groups[:, :-1] += having[:, 1:]
         passed, ahead[element + 1 :] = groups[0] + ahead[element], groups[1:]
-    return found
+    return counts

@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of w of the k values (Wang, Huang, Wang, Nie, Xu, Shi, Yan 2016; Ye, Barg 2018).
+"""Subset selection, where a report is w of the k values (Wang, Huang, Wang, Nie, Xu, Shi, Yan 2016; Ye, Barg 2018).
 
 The set holds the holder's own value with probability p = w e^eps / (w e^eps + k - w), and is uniform otherwise; w is
 k / (e^eps + 1), rounded, and at least 1 (then it is grr). Privacy: eps-LDP, the worst likelihood ratio of a set is
@@ -37,7 +37,7 @@ _BLOCK = 2**16
 
 @dataclass(frozen=True)
 class SubsetSelection(PackedBits):
-    """Subset selection with P(own value in the set) = own / 2^64. Reports: uint8 [n, ceil(k/8)].
+    """Subset selection with P(own value in the set) = own / 2^64. Reports are uint8 [n, ceil(k/8)].
 
     Raises:
         ConfigError: not 1 <= size < k, or the own value is no likelier in the set than another.
@@ -83,7 +83,7 @@ class SubsetSelection(PackedBits):
 
     @property
     def thresholds(self) -> dict[str, int]:
-        """The integers that define it: the size of a set, and the coin of the own value."""
+        """Return the integers that define it, the size of a set and the coin of the own value."""
         return {"size": self.size, "own": self.own}
 
     @cached_property
@@ -103,7 +103,7 @@ class SubsetSelection(PackedBits):
 
     @cached_property
     def ratio(self) -> Fraction:
-        """How much likelier a set with the holder's value is than one without, from the integers: finite at any epsilon."""
+        """Return the exact ratio of the chances of a set with the holder's value and without, always finite."""
         return Fraction(self.own * (self.k - self.size), (WORD - self.own) * self.size)
 
     @cached_property
@@ -118,7 +118,7 @@ class SubsetSelection(PackedBits):
         return (sets_with_own - math.log(self.own / WORD)) / math.log(2)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
-        """A coin a holder for the own value, the rest of the set uniform: packed bits, uint8 [n, ceil(k/8)]."""
+        """Draw a coin for each own value, and the rest of the set uniformly, as bits, uint8 [n, ceil(k/8)]."""
         values = self.checked(values)
         reports = np.zeros((values.size, *self.report_shape), dtype=np.uint8)
         ranges = np.arange(self.k - self.size, self.k, dtype=np.uint64)
@@ -201,7 +201,7 @@ class SubsetSelection(PackedBits):
         return variance
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
-        """One report supports w values: it can raise as many totals, and lower as many others."""
+        """Bound one report's effect. It supports w values, and so raises w totals and lowers as many others."""
         return self._bound_of_one(n, totals_at_once=min(2 * self.size, self.k))
 
 
@@ -212,7 +212,7 @@ def log_comb(n: int, k: int) -> float:
 
 @compiled
 def _fill_sets(values, k, has_own, drawn, reports):  # type: ignore[no-untyped-def]
-    """Set the bits of each set: uniform among the k - 1 others (Floyd's algorithm), and the own value where it is in.
+    """Set the bits of each set, uniform among the k - 1 others (Floyd's algorithm), and of the own value if it is in.
 
     drawn [n, size] holds the algorithm's draws, column i below k - size + i; a set with its own value needs one less.
     """

@@ -1,4 +1,4 @@
-"""Unary encoding: a report is k bits, each flipped apart (Wang, Blocki, Li, Jha 2017).
+"""Unary encoding, where a report is k bits, each flipped apart (Wang, Blocki, Li, Jha 2017).
 
 The holder's own bit is 1 with probability p, each other bit with probability q, independently. Optimised
 (oue): p = 1/2, q = 1 / (e^eps + 1). Symmetric (sue, the basic RAPPOR of Erlingsson, Pihur, Korolova 2014):
@@ -42,7 +42,7 @@ _WORDS_A_LANE = 8.0
 
 @dataclass(frozen=True)
 class Unary(PackedBits):
-    """Unary encoding with P(own bit) = own / 2^64 and P(another bit) = other / 2^64. Reports: uint8 [n, ceil(k/8)].
+    """Unary encoding with P(own bit) = own / 2^64 and P(another bit) = other / 2^64. Reports are uint8 [n, ceil(k/8)].
 
     Raises:
         ConfigError: not 1 <= other < own < 2^64.
@@ -112,7 +112,7 @@ class Unary(PackedBits):
         return -(math.log1p(-own) + (self.k - 1) * math.log1p(-other)) / math.log(2)
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.uint8]:
-        """k coins a holder, 64 at a time: packed bits, uint8 [n, ceil(k/8)]."""
+        """Draw k coins for each holder, 64 at a time, as packed bits, uint8 [n, ceil(k/8)]."""
         values = self.checked(values)
         reports = np.empty((values.size, self.report_bytes), dtype=np.uint8)
         digits = _digits(self.other)
@@ -142,13 +142,13 @@ class Unary(PackedBits):
         ones = [Fraction(self.own if j == value else self.other, WORD) for j in range(self.k)]
         return {
             output.tobytes(): math.prod(
-                (one if bit else 1 - one for one, bit in zip(ones, row, strict=True)), start=Fraction(1)
+                (p if bit else 1 - p for p, bit in zip(ones, row, strict=True)), start=Fraction(1)
             )
             for row, output in zip(bits, np.packbits(bits, axis=1, bitorder="little"), strict=True)
         }
 
     def sample_totals(self, counts: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-        """Two binomials a value: the own bits and the others (a simulation device)."""
+        """Draw two binomials for each value, of the own bits and of the others (a simulation device)."""
         counts = np.asarray(counts, dtype=np.int64)
         totals: NDArray[np.int64] = generator.binomial(counts, self.p) + generator.binomial(
             counts.sum() - counts, self.q
@@ -162,7 +162,7 @@ class Unary(PackedBits):
 
 @dataclass(frozen=True)
 class Oue(Unary):
-    """Optimised unary encoding: the own bit is a fair coin."""
+    """Optimised unary encoding, where the own bit is a fair coin."""
 
     name: ClassVar[str] = "oue"
 
@@ -173,7 +173,7 @@ class Oue(Unary):
 
 @dataclass(frozen=True)
 class Sue(Unary):
-    """Symmetric unary encoding: every bit is flipped with the same probability."""
+    """Symmetric unary encoding, where every bit is flipped with the same probability."""
 
     name: ClassVar[str] = "sue"
 
@@ -184,7 +184,7 @@ class Sue(Unary):
 
 
 def _digits(threshold: int) -> NDArray[np.uint64]:
-    """The 64 binary digits of threshold / 2^64 after the point, each as a word of equal bits: uint64 [64]."""
+    """Return the 64 binary digits of threshold / 2^64 after the point, each as a word of equal bits, uint64 [64]."""
     return np.array([(threshold >> (63 - i) & 1) * (WORD - 1) for i in range(64)], dtype=np.uint64)
 
 
@@ -197,7 +197,7 @@ def _draw_reports(values, k, own, digits, words, longest, reports, start):  # ty
     for all lanes at once: nearly every lane needs them, and the loop over lanes becomes vector instructions.
     """
     zero = np.uint64(0)
-    one = np.uint64(1)
+    unit = np.uint64(1)
     byte = np.uint64(255)
     n_bytes = reports.shape[1]
     n_lanes = (k + 63) // 64
@@ -224,7 +224,7 @@ def _draw_reports(values, k, own, digits, words, longest, reports, start):  # ty
                 undecided[lane] &= ~(words[at] ^ digits[i])
                 at += 1
                 i += 1
-        place = one << np.uint64(values[row] & 63)
+        place = unit << np.uint64(values[row] & 63)
         bits[values[row] >> 6] &= ~place
         if own_bit:
             bits[values[row] >> 6] |= place

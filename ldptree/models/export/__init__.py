@@ -1,1 +1,1 @@
-"""A released model as text that other programs run or draw: SQL, Graphviz and SVG."""
+"""Export a released model as text that other programs run or draw, in SQL, Graphviz or SVG."""

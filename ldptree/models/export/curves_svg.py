@@ -1,18 +1,19 @@
-"""Curves of a model of public features as small SVG pictures, one a column, widest first: its answer averaged over people whom
-the model alone draws, so that no row is needed. No style and no script: they are drawn in the colour of the text around them.
+"""Draw the curves of a model of public features as small SVG pictures, one per column, widest first. Its answer is
+averaged over people whom the model alone draws, so that no row is needed. They have no style or script, and the colour
+of the text around them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldptree.encoding import CategoricalFeature
 from ldptree.models.effects import Piece, columns_of, partial_dependence, pieces_of
+from ldptree.plain_text import escape_html
 
 if TYPE_CHECKING:
     from ldptree.encoding import Encoding
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 PEOPLE, MOST_CURVES = 200, 6
 WIDTH, HEIGHT, SIZE = 250, 150, 12
-"""Of a picture and of a letter: pixels."""
+"""Size of a picture and of a letter in pixels."""
 LEFT, RIGHT, TOP, BOTTOM = 52, 242, 28, 124
 """Where the curve lies."""
 LONGEST = 30
@@ -29,7 +30,7 @@ LONGEST = 30
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """A curve: its column, its pieces, and the answer at each."""
+    """A curve, with its column, its pieces, and the answer at each."""
 
     column: str
     pieces: Sequence[Piece]
@@ -41,15 +42,15 @@ class _Drawn:
 
 
 def show_curves(line: str, model: RowModel, encoding: Encoding) -> str:
-    """HTML: a line of text, and the answer of a model of encoded rows along its columns."""
-    drawn = sorted(_read(model, encoding), key=lambda one: -one.swing)[:MOST_CURVES]
-    kept = [one for one in drawn if one.swing > 1e-9 * max(map(abs, one.values))] or drawn[:1]
-    ends = min(min(one.values) for one in kept), max(max(one.values) for one in kept)
+    """Return HTML with a line of text, and the answer of a model of encoded rows along its columns."""
+    drawn = sorted(_read(model, encoding), key=lambda curve: -curve.swing)[:MOST_CURVES]
+    kept = [curve for curve in drawn if curve.swing > 1e-9 * max(map(abs, curve.values))] or drawn[:1]
+    ends = min(min(curve.values) for curve in kept), max(max(curve.values) for curve in kept)
     left_out = len(encoding.columns) - len(kept)
     more = f" {left_out} more columns change it less, or not at all." if left_out else ""
-    pictures = "".join(_draw(one, *ends) for one in kept)
+    pictures = "".join(_draw(curve, *ends) for curve in kept)
     caption = f"The answer along each column, averaged over the others.{more}"
-    return f"<p>{escape(line)}</p><p>{caption}</p><div>{pictures}</div>"
+    return f"<p>{escape_html(line)}</p><p>{caption}</p><div>{pictures}</div>"
 
 
 def _read(model: RowModel, encoding: Encoding) -> Iterator[_Drawn]:
@@ -66,7 +67,7 @@ def _read(model: RowModel, encoding: Encoding) -> Iterator[_Drawn]:
 
 
 def _draw(curve: _Drawn, low: float, high: float) -> str:
-    name = escape(curve.column)
+    name = escape_html(curve.column)
     short = curve.column if len(curve.column) <= LONGEST else curve.column[: LONGEST - 1] + "…"
     marks = [
         f'<path d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" fill="none" stroke="currentColor" opacity=".45"/>',
@@ -77,7 +78,7 @@ def _draw(curve: _Drawn, low: float, high: float) -> str:
     ]
     return (
         f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-size="{SIZE}" '
-        f'font-family="sans-serif" fill="currentColor"><title>{name}: {escape(_say(curve))}</title>{"".join(marks)}</svg>'
+        f'font-family="sans-serif" fill="currentColor"><title>{name}: {escape_html(_say(curve))}</title>{"".join(marks)}</svg>'
     )
 
 
@@ -87,7 +88,9 @@ def _say(curve: _Drawn) -> str:
 
 def _stretches(curve: _Drawn, low: float, high: float) -> Iterator[str]:
     """A step for each stretch of a number, between its ends; a step for each level, at equal distances."""
-    numbers = [one for one in zip(curve.pieces, curve.values, strict=True) if one[0].high is not None]
+    numbers = [
+        stretch for stretch in zip(curve.pieces, curve.values, strict=True) if stretch[0].high is not None
+    ]
     if numbers:
         first, last = numbers[0][0].low or 0.0, numbers[-1][0].high or 0.0
         steps = [(_part(p.low, first, last), _part(p.high, first, last), value) for p, value in numbers]
@@ -121,5 +124,5 @@ def _y(value: float, low: float, high: float) -> int:
 
 
 def _text(x: int, y: int, text: str, anchor: str, whole: str = "") -> str:
-    hover = f"<title>{escape(whole)}</title>" if whole not in ("", text) else ""
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{hover}{escape(text)}</text>'
+    hover = f"<title>{escape_html(whole)}</title>" if whole not in ("", text) else ""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{hover}{escape_html(text)}</text>'

@@ -1,4 +1,4 @@
-"""The model as one SELECT that scores a table inside DuckDB, row for row as its `predict` does.
+"""A tree's answers as one SELECT that scores a table inside DuckDB, row for row as a model's `predict` does.
 
 What lives here: text, of one tree. What does not: a public model of many trees (`corrected_sql`, made of the pieces here), and
 running it; nothing here connects to a database.
@@ -11,20 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ldptree.encoding import CategoricalFeature, Encoding, Feature, Level, NumericFeature
-from ldptree.partition.raw import LEFT, STOP
-
-if TYPE_CHECKING:
-    from ldptree.models.tree import AnyTree
-    from ldptree.partition.raw import RawTree
+from ldptree.partition.raw import LEFT, STOP, RawTree
 
 CELL = "ldptree cell"
 _OWN = "ldptree own "
-"""What the names of the table's own columns begin with until the end: none of them is taken for one of ours."""
+"""Prefix of the table's own column names until the end, so that none is taken for one of ours."""
 OWN_COLUMNS = rf"COLUMNS('(?s)^{_OWN}(.*)$') AS '\1'"
 """The table's own columns, under their own names again."""
 
@@ -49,33 +42,36 @@ def literal(value: Level) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def to_sql(model: AnyTree, table: str = "data", level: float = 0.9) -> str:
-    """A SELECT over `table` that returns its columns and the model's answer to each row.
+def to_sql(
+    tree: RawTree,
+    answers: Sequence[tuple[str, list[str]]],
+    *,
+    columns: Sequence[str],
+    drops_outside: bool,
+    about: str,
+    table: str,
+) -> str:
+    """A SELECT over `table` that returns its columns and the answers to each row.
 
-    Added columns, of classes: `prediction` (a class), and for each class `probability_CLASS`, and `lower_CLASS` and
-    `upper_CLASS`, the ends of what is believed of its share in the cell with probability `level`. Of numbers: `prediction`, and
-    `mean_lower` and `mean_upper`, those of what is believed of the cell's mean: single labels lie outside more often. How often
-    such intervals hold is stated by `LPCTClassifier.margin_interval` and `LPDTRegressor.mean_interval`. A row without a cell
-    gets the answer of the root, as in `predict`: a value missing that no rule fills, or with outside =
-    "drop" a number outside the public range. NULL and NaN are missing. The table may have further columns of
-    any name; one that is named like an added column stands before it, under the same name.
+    NULL and NaN are missing. The table may have further columns of any name; one that is named like an added column stands before
+    it, under the same name.
 
     Args:
-        model: the model.
+        tree: the tree.
+        answers: of each added column the name and its literal for each cell, and last for rows without one.
+        columns: the raw columns that are read.
+        drops_outside: whether a row outside the public range has no cell.
+        about: what the first line says.
         table: the table's or view's name, one identifier.
-        level: of the intervals.
-
-    Raises:
-        ConfigError: `level` is not between 0 and 1.
     """
-    names = names_of(model.columns_needed)
-    answers = ",\n       ".join(f"{pick(values)} AS {quote(name)}" for name, values in _answers(model, level))
-    cell = cell_of(model.raw_tree, names, drops_outside=model.outside == "drop")
+    names = names_of(columns)
+    added = ",\n       ".join(f"{pick(values)} AS {quote(name)}" for name, values in answers)
+    cell = cell_of(tree, names, drops_outside=drops_outside)
     return (
-        f"-- Scores rows by the model {model.digest[:12]} of ldptree; at most {len(names)} columns are read.\n"
-        f"WITH typed AS (\n  {typed(model.encoding, names, table)}\n),\nplaced AS (\n"
+        f"-- {about}; at most {len(names)} columns are read.\n"
+        f"WITH typed AS (\n  {typed(tree.encoding, names, table)}\n),\nplaced AS (\n"
         f"  SELECT *, {cell} AS {quote(CELL)}\n  FROM typed\n)\n"
-        f"SELECT {OWN_COLUMNS},\n       {answers}\nFROM placed"
+        f"SELECT {OWN_COLUMNS},\n       {added}\nFROM placed"
     )
 
 
@@ -90,7 +86,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def typed(encoding: Encoding, names: Mapping[str, str], table: str) -> str:
-    """A SELECT of the table's own columns, set apart, and typed copies of those in `names`: NULL where a value is missing."""
+    """Return a SELECT of the table's own columns, set apart, and typed copies of `names`, NULL where missing."""
     features = [f for f in encoding.features if f.column in names]
     copies = ",\n         ".join(
         f"{typed_value(f, quote(f.column))} AS {quote(names[f.column])}" for f in features
@@ -101,7 +97,7 @@ def typed(encoding: Encoding, names: Mapping[str, str], table: str) -> str:
 
 
 def typed_value(feature: Feature, column: str) -> str:
-    """The raw column, given as an SQL expression, as the type its tests compare: NULL where it is missing."""
+    """Return the raw column, an SQL expression, in the type that its tests compare, NULL where missing."""
     kind = kind_of(feature)
     if kind == "DOUBLE":
         return f"NULLIF(CAST({_without_underscores(column)} AS DOUBLE), CAST('nan' AS DOUBLE))"
@@ -121,7 +117,7 @@ def _without_underscores(column: str) -> str:
 
 
 def kind_of(feature: Feature) -> str:
-    """The SQL type of a feature's typed copy: DOUBLE, BOOLEAN or VARCHAR."""
+    """Return the SQL type of a feature's typed copy, which is DOUBLE, BOOLEAN or VARCHAR."""
     if isinstance(feature, NumericFeature):
         return "DOUBLE"
     if all(isinstance(level, bool) for level in feature.levels):
@@ -163,7 +159,7 @@ def cell_of(tree: RawTree, names: Mapping[str, str], *, drops_outside: bool = Fa
 
 
 def _tree(tree: RawTree, names: Mapping[str, str]) -> str:
-    """The walk down the tree as nested CASEs, written without recursion: no depth is too deep to write."""
+    """Write the walk down the tree as nested CASEs. Without recursion, no depth is too deep to write."""
     partition = tree.partition
     text: list[str] = []
     todo: list[str | int] = [0]
@@ -199,23 +195,8 @@ def _tests(tree: RawTree, node: int, names: Mapping[str, str]) -> tuple[str, str
     return left, there if tree.missing[node] in (LEFT, STOP) else "TRUE"
 
 
-def _answers(model: AnyTree, level: float) -> Iterable[tuple[str, list[str]]]:
-    """Each added column's name and its literal for each cell, and last for rows without one."""
-    nodes = np.append(model.partition.leaves, 0)
-    low, high = model.interval(level)
-    if not model.classes:
-        for added, numbers in (("prediction", model.estimate), ("mean_lower", low), ("mean_upper", high)):
-            yield added, [literal(float(v)) for v in numbers[nodes, 0]]
-        return
-    labels = labels_of(model.classes)
-    yield "prediction", [labels[k] for k in model.decision[nodes]]
-    for k, name in enumerate(model.classes):
-        for prefix, values in (("probability", model.probability), ("lower", low), ("upper", high)):
-            yield f"{prefix}_{name}", [literal(float(v)) for v in values[nodes, k]]
-
-
 def labels_of(classes: Sequence[Level]) -> list[str]:
-    """Classes as literals of one type: texts, where they are of several."""
+    """Return classes as literals of one type, which is text if they are of several."""
     as_text = len({type(c) for c in classes}) > 1
     return [literal(str(c) if as_text else c) for c in classes]
 

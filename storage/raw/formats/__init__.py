@@ -1,1 +1,1 @@
-"""Formats that are not read as they stand: what a file is, and each of the others written as CSV into a file without a name."""
+"""Recognise formats that a run cannot read directly, and write them as CSV into a file without a name."""

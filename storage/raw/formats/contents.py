@@ -1,4 +1,4 @@
-"""The table in a raw file, as something that is read as it stands: a CSV, also gzipped, or a Parquet."""
+"""The table in a raw file as a run can read it, in a CSV, also gzipped, or a Parquet."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ldptree.errors import DataError
-from storage.raw.formats.archives import unpack_table
-from storage.raw.formats.arff import write_arff
-from storage.raw.formats.blanks import split_at_blanks, split_by_widths, write_fields
+from storage.raw.formats.archives import most_unpacked, unpack_text
 from storage.raw.formats.kinds import file_kind, open_text
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.formats.workbooks import write_sheets
 
-BLANKS = " "
-"""The delimiter of a text whose fields stand apart by any number of blanks."""
 BLOCK = 4 << 20
+LONGEST_PREAMBLE = 64 << 10
+"""Bytes in which an ARFF is recognised."""
+MOST_BLANK = 4 << 10
+"""Bytes of blank lines above a header: rows that are looked at begin there."""
 TIDY_COPY = "or use the tidy copy that `ldptree init FILE --target COLUMN` writes"
 """What also helps where a text is not as a run reads it."""
 NOT_UTF_8 = (
@@ -38,7 +39,7 @@ _WIDE_MARKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What is read of a raw file.
+    """The content of a raw file, ready to be read.
 
     Attributes:
         kind: what it is, after whatever it was packed in.
@@ -58,64 +59,70 @@ class Content:
 def read_content(
     path: Path,
     *,
-    delimiter: str | None = None,
     skip: int = 0,
     sheets: Sequence[str] = (),
-    widths: Sequence[int] = (),
     has_header: bool = True,
     is_whole: bool = True,
 ) -> Content:
-    """The table in a file: unpacked, and written as CSV where it is in another format.
+    """Return the table in a file, after unpacking it and writing a workbook as CSV.
 
     Args:
         path: the file.
-        delimiter: what divides a text; " " is any number of blanks.
         skip: lines of a text or rows of a sheet above the header.
         sheets: of a workbook.
-        widths: characters of each column of a text, where they are fixed.
-        has_header: whether a header is expected, which an ARFF always has.
+        has_header: whether a header is expected.
         is_whole: whether every byte of a text is looked at, and not only the first ones.
 
     Raises:
         DataError: the file is missing, empty, in another format, or damaged.
     """
-    name, kind, place = path.name, file_kind(path), path
+    kind, place = file_kind(path), path
     written = None
-    if kind == "zip":
-        inner, written = unpack_table(path, name)
-        place, name = written.place, f"{name} ({Path(inner).name})"
-        kind = file_kind(place, name)
-        if kind == "zip":
-            raise DataError(f"{name}: a zip in a zip. Unpack it.")
     if sheets and kind != "workbook":
         raise DataError(
-            f"{name}: no workbook, so that it has no sheets. Leave dataset.sheet (or --sheet) out."
+            f"{path.name}: no workbook, so that it has no sheets. Leave dataset.sheet (or --sheet) out."
         )
     if kind == "workbook":
-        written = write_sheets(place, name, sheets, skip=skip, has_header=has_header)
+        written = write_sheets(path, path.name, sheets, skip=skip, has_header=has_header)
         return Content(kind="text", place=written.place, written=written, delimiter=",")
     if kind == "parquet":
-        return Content(kind=kind, place=place, written=written)
-    check_text(place, name, blocks=None if is_whole else 1)
-    if kind == "arff":
-        if skip or not has_header:
-            raise DataError(f"{name}: an ARFF names its columns. Leave dataset.columns and dataset.skip out.")
-        written = write_arff(place, name)
-    elif widths:
-        written = write_fields(place, split_by_widths(widths))
-    elif delimiter == BLANKS:
-        written = write_fields(place, split_at_blanks)
-    else:
-        return Content(kind=kind, place=place, written=written, skip=skip)
-    return Content(kind="text", place=written.place, written=written, delimiter=",", skip=skip)
+        return Content(kind=kind, place=place)
+    if kind == "zip":
+        written = unpack_text(path)
+        kind, place = "text", written.place
+    check_text(place, path.name, blocks=None if is_whole else 1)
+    if not skip:
+        check_preamble(place, path.name)
+    return Content(kind=kind, place=place, written=written, skip=skip)
+
+
+def check_preamble(path: Path, name: str) -> None:
+    """Raises DataError where a text is an ARFF by its first line that is no remark, or begins with too many blank lines. `name`:
+    what messages call it.
+    """
+    with suppress(OSError, EOFError, zlib.error), open_text(path) as stream:
+        start = stream.read(LONGEST_PREAMBLE).removeprefix(codecs.BOM_UTF8)
+        lines = (line.lstrip() for line in start.splitlines())
+        if (
+            next((line for line in lines if line and not line.startswith(b"%")), b"")[:9].lower()
+            == b"@relation"
+        ):
+            raise DataError(
+                f"{name}: an ARFF file, which ldptree does not read. Convert it to CSV, for instance with scipy.io.arff; or "
+                "give its number of lines up to @data as dataset.skip, and the names of its attributes as dataset.columns."
+            )
+        if len(start) - len(start.lstrip()) > MOST_BLANK:
+            raise DataError(
+                f"{name}: begins with more than {MOST_BLANK:,} bytes of blank lines. Delete them."
+            )
 
 
 def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
-    """Read a whole text once, or its first `blocks`: UTF-8, no NUL, something in it; a gzip to its end. Raises DataError."""
+    """Check a whole text once, or its first `blocks`, for UTF-8, no NUL, content, a gzip's end. Raises DataError."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_blank = True
     fault = ""
-    n_read = 0
+    n_read, left = 0, most_unpacked(path.stat().st_size)
     try:
         with open_text(path) as stream:
             while block := stream.read(BLOCK):
@@ -124,7 +131,13 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
                     fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, {or_save}."
                     break
                 if b"\0" in block:
-                    fault = "has a NUL byte in it: not a text file, or a damaged one. Take it out, or name another file."
+                    fault = (
+                        "has a NUL byte in it: a damaged text, or no text. What is read is CSV (also gzipped), Parquet and "
+                        "workbooks: unpack or convert it."
+                    )
+                    break
+                if (left := left - len(block)) < 0:
+                    fault = "unpacks to more than 200 times its size. Unpack it by hand if you trust it."
                     break
                 if not block.isascii() or decoder.getstate()[0]:
                     decoder.decode(block)

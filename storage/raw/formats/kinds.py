@@ -1,22 +1,21 @@
-"""What a raw file is, by its first bytes, whatever it is called."""
+"""Tell the kind of a raw file by its first bytes, whatever it is called."""
 
 from __future__ import annotations
 
 import codecs
 import gzip
 import os
-import re
-import zlib
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from ldptree.errors import DataError
 from schemas.named_files import A_FOLDER, read_fault, shown_path
+from storage.raw.formats.archives import open_archive
 
-Kind = Literal["parquet", "text", "gzip", "arff", "zip", "workbook"]
-"""gzip: a text that is packed. zip: an archive that is no workbook."""
+Kind = Literal["parquet", "text", "gzip", "zip", "workbook"]
+"""The kind of a file. "gzip" is a packed text, and "zip" an archive that is no workbook."""
 
-LONGEST_PREAMBLE = 64 << 10
+LONGEST_PREAMBLE = 4 << 10
 """Bytes that tell a file's format."""
 PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
@@ -24,23 +23,14 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 _WORKBOOK_PARTS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
 """Of Excel (xlsx, xlsm; xlsb) and of OpenDocument."""
-_OTHER_FORMATS = {
-    b"%PDF": "a PDF",
-    b"\x89PNG": "a picture",
-    b"BZh": "bzip2-compressed. Unpack it, or use gzip",
-    b"\xfd7zXZ": "xz-compressed. Unpack it, or use gzip",
-    b"\x28\xb5\x2f\xfd": "zstd-compressed. Unpack it, or use gzip",
-    b"Rar!": "a rar archive. Unpack it",
-    b"7z\xbc\xaf": "a 7z archive. Unpack it",
-    b"<": "HTML or XML, perhaps a web page saved in place of the data",
-    b"{": "JSON. Convert it to CSV or Parquet",
-    b"[{": "JSON. Convert it to CSV or Parquet",
-}
-_ARFF = re.compile(rb"(?:\s*%[^\n]*\n|\s*\n)*\s*@relation\b", re.IGNORECASE)
+_MARKUP = (b"<", b"{", b"[{")
+"""How HTML, XML and JSON begin."""
 
 
 def file_kind(path: Path, name: str = "") -> Kind:
-    """What a file is; `name`: what messages call it. Raises DataError where its first bytes say that it cannot be read."""
+    """Return the kind of a file. `name` is what messages call it. Raises DataError if its first bytes say that it
+    cannot be read.
+    """
     if (fault := read_fault(path)) is not None:
         glob = f', or a glob such as "{path.name}/*.csv"' if fault == A_FOLDER else ""
         raise DataError(f"{shown_path(path)}: {fault}. Name a file{glob}.")
@@ -54,13 +44,9 @@ def file_kind(path: Path, name: str = "") -> Kind:
         return "workbook" if _is_workbook(path) else "zip"
     if start.startswith(_OLD_WORKBOOK):
         return "workbook"
-    for magic, what in _OTHER_FORMATS.items():
-        if start.removeprefix(codecs.BOM_UTF8).startswith(magic):
-            raise DataError(f"{name}: not a table: it is {what}.")
-    is_gzipped = start.startswith(_GZIP)
-    if _ARFF.match((_first_unpacked(path) if is_gzipped else start).removeprefix(codecs.BOM_UTF8)):
-        return "arff"
-    return "gzip" if is_gzipped else "text"
+    if start.removeprefix(codecs.BOM_UTF8).startswith(_MARKUP):
+        raise DataError(f"{name}: HTML, XML or JSON, and no table. Convert it to CSV or Parquet.")
+    return "gzip" if start.startswith(_GZIP) else "text"
 
 
 def open_text(path: Path) -> BinaryIO:
@@ -78,20 +64,10 @@ def _first_bytes(path: Path) -> bytes:
         raise DataError(f"{path}: cannot be read ({os.strerror(error.errno or 0)}).") from None
 
 
-def _first_unpacked(path: Path) -> bytes:
-    """The first bytes in a gzip; of a damaged one none, for that is told where all of it is read."""
-    try:
-        with gzip.open(path, "rb") as stream:
-            return stream.read(LONGEST_PREAMBLE)
-    except (OSError, EOFError, zlib.error):
-        return b""
-
-
 def _is_workbook(path: Path) -> bool:
-    import zipfile
-
+    """Return whether an archive holds the parts of a workbook, or is called one and cannot be opened."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path, path.name) as archive:
             return not {*archive.namelist()}.isdisjoint(_WORKBOOK_PARTS)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+    except DataError:
         return path.suffix.lower() in (".xlsx", ".xlsm", ".xlsb", ".ods")

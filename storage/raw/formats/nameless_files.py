@@ -1,6 +1,6 @@
-"""A file without a name: what was unpacked or written anew of a raw file lies on the disk and in no folder, and is gone with
-the process, however that ends. Nobody else can open it. Where a system cannot open such a file (not Linux), it has a name, its
-owner alone may read it, and it is gone when it is closed.
+"""Write a file without a name, for what was unpacked or rewritten of a raw file. It is on the disk but in no folder,
+nobody else can open it, and it is gone with the process, however that ends. On a system without such files (not Linux),
+it has a name, only its owner may read it, and it is gone when it is closed.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What public values of a column look like: dates, numbers and names that are written in many ways."""
+"""Recognise the public values of a column, such as dates, numbers and names that are written in many ways."""

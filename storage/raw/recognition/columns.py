@@ -1,4 +1,4 @@
-"""What a raw column holds, told from its public values: it may be used as it stands, it must be read first, or nobody can use it.
+"""Tell from a raw column's public values whether it is used as it stands, must be read first, or is of no use.
 
 Pure: texts in, a finding out. Which columns are looked at, and what follows, is in `storage.raw.column_types`.
 """
@@ -21,8 +21,8 @@ def recognise(sample: ColumnSample) -> Finding | None:
         if date_forms.are_compact(sample):
             return date_forms.recognise(sample)
         return date_forms.recognise_epochs(sample) or names.recognise_numbers(sample)
-    found = number_forms.recognise(sample) or date_forms.recognise(sample)
-    return found if found or sample.is_mostly_number else names.recognise_texts(sample)
+    finding = number_forms.recognise(sample) or date_forms.recognise(sample)
+    return finding if finding or sample.is_mostly_number else names.recognise_texts(sample)
 
 
 class ColumnsToRead(DataError):  # noqa: N818 - what is found, as the others
@@ -34,19 +34,19 @@ class ColumnsToRead(DataError):  # noqa: N818 - what is found, as the others
     in_python: str = ""
 
 
-def refusal(source: str, found: list[Finding], target: str) -> ColumnsToRead:
+def refusal(source: str, findings: list[Finding], target: str) -> ColumnsToRead:
     """What is said of columns that must be read first."""
-    one = len(found) == 1
-    listed = found[:COLUMNS_SHOWN]
+    alone = len(findings) == 1
+    listed = findings[:COLUMNS_SHOWN]
     held = "\n".join(f"  {finding.column}: {finding.sentence}" for finding in listed)
-    if len(found) > len(listed):
+    if len(findings) > len(listed):
         held += f"\n  and so on; the first {len(listed)} are listed"
-    is_target = any(finding.column == target for finding in found)
+    is_target = any(finding.column == target for finding in findings)
     begin = (
-        f"{source}: {'a column holds' if one else f'{len(found)} columns hold'} numbers or dates that must be read first "
+        f"{source}: {'a column holds' if alone else f'{len(findings)} columns hold'} numbers or dates that must be read first "
         f"(seen in public rows):\n{held}\n"
     )
-    wanted = f"what you want of {'it' if one else 'them'}; a column that is read so is left out itself:\n"
+    wanted = f"what you want of {'it' if alone else 'them'}; a column that is read so is left out itself:\n"
     in_toml = [line for finding in listed for line in _lines(finding, Reading.toml_lines)]
     if is_target:
         in_toml.append(f'Then name the new column in dataset.target: "{target}" itself is left out.')
@@ -61,8 +61,8 @@ def refusal(source: str, found: list[Finding], target: str) -> ColumnsToRead:
         + "\n".join(f"    {line}" for line in in_python)
         + "\n  }\n"
         + (f"Then name the new column as target=...: {target!r} itself is left out.\n" if is_target else "")
-        + f"Or leave a column out, drop=[{found[0].column!r}]; or, where its texts are categories, "
-        f"categorical=[{found[0].column!r}]."
+        + f"Or leave a column out, drop=[{findings[0].column!r}]; or, where its texts are categories, "
+        f"categorical=[{findings[0].column!r}]."
     )
     return fault
 

@@ -1,4 +1,4 @@
-"""Dates and times of day, in any common form. DuckDB itself says which form fits: what it reads here, it reads when pasted."""
+"""Recognise common forms of dates and times, with DuckDB itself to try them, so that it reads them later."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _WEEKDAY = re.compile(r"(?P<name>Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?P<gap>,? )(?P<res
 
 @dataclass(frozen=True)
 class _Form:
-    """A way to make a point in time of a text: {} stands for the column."""
+    """A way to make a point in time of a text. {} stands for the column."""
 
     label: str
     expression: str
@@ -61,7 +61,7 @@ class _Form:
     of_number: bool = False
     """It reads a whole number, and not a text."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Shorter expressions of a part alone: ("year", "CAST(right({}, 4) AS INT)")."""
+    """Shorter expressions of a part alone, such as ("year", "CAST(right({}, 4) AS INT)")."""
 
     def of(self, column: str) -> str:
         """The expression for a column."""
@@ -69,7 +69,7 @@ class _Form:
 
 
 def are_compact(sample: ColumnSample) -> bool:
-    """Whether whole numbers are dates without separators, as 20220301: beyond doubt by the third."""
+    """Return whether whole numbers are dates without separators, such as 20220301. Three different ones suffice."""
     texts = set(sample.spread)
     return (
         len(texts) > 2
@@ -104,13 +104,13 @@ def recognise(sample: ColumnSample) -> Finding | None:
     forms = _forms(texts)
     if not forms:
         return None
-    found = _fits(texts, forms)
-    if max(found) < FITS * len(texts):
+    counts = _fits(texts, forms)
+    if max(counts) < FITS * len(texts):
         whole, forms = forms, list(dict.fromkeys(_date_alone(form) for form in forms))
-        found = _fits(texts, forms)
-        if max(found) < FITS * len(texts):
+        counts = _fits(texts, forms)
+        if max(counts) < FITS * len(texts):
             return _mixed(sample.column, texts, whole)
-    best = [form for form, count in zip(forms, found, strict=True) if count == max(found)]
+    best = [form for form, count in zip(forms, counts, strict=True) if count == max(counts)]
     best = _different(texts, _with_days(texts, best))
     readings = tuple(_reading(sample, texts, form) for form in best)
     what = "times of day" if best[0].is_time else "dates"
@@ -155,44 +155,44 @@ def _forms_of(text: str) -> list[_Form]:
     if (named := _WEEKDAY.fullmatch(text)) is not None:
         prefix = f"%a{named['gap']}"
         return [_prefixed(form, prefix) for form in _forms_of(named["rest"]) if "strptime" in form.expression]
-    if (found := _TIME.fullmatch(text)) is not None:
-        return [_Form("", _strptime("", _clock(found)).expression, is_time=True)]
-    if (found := _NUMBERS.fullmatch(text)) is not None:
-        return _of_numbers(found)
+    if (match := _TIME.fullmatch(text)) is not None:
+        return [_Form("", _strptime("", _clock(match)).expression, is_time=True)]
+    if (match := _NUMBERS.fullmatch(text)) is not None:
+        return _of_numbers(match)
     if _COMPACT.fullmatch(text) is not None:
         return [_strptime("", "%Y%m%d")]
-    if (found := _WEEK.fullmatch(text)) is not None:  # its Monday
-        return [_Form("", f"try_strptime({{}} || '-1', '%G{found['s']}W%V-%u')")]
-    if (found := _YEAR_MONTH.fullmatch(text)) is not None:
-        return [_strptime("", f"%Y{found['s']}%m")]
+    if (match := _WEEK.fullmatch(text)) is not None:  # its Monday
+        return [_Form("", f"try_strptime({{}} || '-1', '%G{match['s']}W%V-%u')")]
+    if (match := _YEAR_MONTH.fullmatch(text)) is not None:
+        return [_strptime("", f"%Y{match['s']}%m")]
     others = [
-        _Form("", one.date, parts=(("year", one.year), ("month", one.month)))
-        for one in month_name_readings(text)
+        _Form("", reading.date, parts=(("year", reading.year), ("month", reading.month)))
+        for reading in month_name_readings(text)
     ]
     for pattern, shape in (
         (_DAY_MONTH, "%d{s}{m}{t}{y}"),
         (_MONTH_DAY, "{m} %d{t}{y}"),
         (_MONTH_YEAR, "{m}{s}{y}"),
     ):
-        if (found := pattern.fullmatch(text)) is not None:
-            parts = found.groupdict()
+        if (match := pattern.fullmatch(text)) is not None:
+            parts = match.groupdict()
             date = shape.format(
                 s=parts.get("s", ""),
                 t=parts.get("t", ""),
                 m="%b" if len(parts["month"]) == 3 else "%B",
                 y="%Y" if len(parts["year"]) == 4 else "%y",
             )
-            english = _strptime("", date + _tail(found)) if "clock" in parts else _strptime("", date)
+            english = _strptime("", date + _tail(match)) if "clock" in parts else _strptime("", date)
             return [english, *others]
     return others
 
 
-def _of_numbers(found: re.Match[str]) -> list[_Form]:
-    """Three numbers: with the year first or last, and then the day or the month before the other."""
-    s, tail = found["s"], _tail(found)
-    sizes = (len(found["a"]), len(found["c"]))
+def _of_numbers(match: re.Match[str]) -> list[_Form]:
+    """Return forms of three numbers, with the year first or last, and then the day or the month before the other."""
+    s, tail = match["s"], _tail(match)
+    sizes = (len(match["a"]), len(match["c"]))
     if sizes[0] == 4 and sizes[1] <= 2:
-        if s in "-/" and not found["half"]:
+        if s in "-/" and not match["half"]:
             return [_Form("", "CAST({} AS TIMESTAMP)")]
         return [_strptime("", f"%Y{s}%m{s}%d{tail}")]
     if sizes[0] > 2 or sizes[1] not in (2, 4):
@@ -207,20 +207,20 @@ def _of_numbers(found: re.Match[str]) -> list[_Form]:
     return forms
 
 
-def _tail(found: re.Match[str]) -> str:
+def _tail(match: re.Match[str]) -> str:
     """The format of the time behind a date; an offset from UTC is kept as a text that the format does not know."""
-    if not found["clock"]:
+    if not match["clock"]:
         return ""
-    return f"{found['gap']}{_clock(found)}{found['zone'] or ''}"
+    return f"{match['gap']}{_clock(match)}{match['zone'] or ''}"
 
 
-def _clock(found: re.Match[str]) -> str:
-    hour = "%I" if found["half"] else "%H"
-    if ":" not in found["clock"]:
-        return f"{hour}{'h' if 'h' in found['clock'] else '.'}%M"
-    minutes = found["clock"].count(":")
-    seconds = "" if minutes == 1 else ":%S.%f" if "." in found["clock"] else ":%S"
-    half = f"{' ' if found['half'].startswith(' ') else ''}%p" if found["half"] else ""
+def _clock(match: re.Match[str]) -> str:
+    hour = "%I" if match["half"] else "%H"
+    if ":" not in match["clock"]:
+        return f"{hour}{'h' if 'h' in match['clock'] else '.'}%M"
+    minutes = match["clock"].count(":")
+    seconds = "" if minutes == 1 else ":%S.%f" if "." in match["clock"] else ":%S"
+    half = f"{' ' if match['half'].startswith(' ') else ''}%p" if match["half"] else ""
     return f"{hour}:%M{seconds}{half}"
 
 
@@ -233,8 +233,10 @@ def _prefixed(form: _Form, prefix: str) -> _Form:
 
 
 def _date_alone(form: _Form) -> _Form:
-    """The same of what stands before the first blank: times that are not all written alike do not matter then."""
-    expression = re.sub(r"(?:T|,? )%[HI]:.*'", "'", form.expression)
+    """Return the form of the text before the first blank, for columns whose times are written in several ways."""
+    clock = re.search(r"(?:T|,? )%[HI]:", form.expression)
+    whole = form.expression
+    expression = whole[: clock.start()] + whole[whole.rindex("'") :] if clock else whole
     return _Form(form.label, expression.replace("{}", "split_part({}, ' ', 1)"), form.is_time)
 
 
@@ -245,16 +247,16 @@ def _fits(texts: Sequence[str], forms: Sequence[_Form]) -> list[int]:
 
 
 def _with_days(texts: Sequence[str], forms: Sequence[_Form]) -> Sequence[_Form]:
-    """Forms without those that take days for years, where another form finds nearly all days of a month: they find two or three
-    days, and never the first, which monthly dates have.
+    """Drop forms that take days for years if another form finds nearly all days of a month. Such a form finds two or
+    three days, and never the first, which monthly dates have.
     """
     if len(forms) == 1 or forms[0].is_time:
         return forms
     days = ", ".join(
         f"count(DISTINCT TRY(day({form.of('value')}))), min(TRY(day({form.of('value')})))" for form in forms
     )
-    found = _ask(f"SELECT {days} FROM given", texts)[0]
-    counts = dict(zip(forms, zip(found[::2], found[1::2], strict=True), strict=True))
+    answer = _ask(f"SELECT {days} FROM given", texts)[0]
+    counts = dict(zip(forms, zip(answer[::2], answer[1::2], strict=True), strict=True))
     if max(count for count, _ in counts.values()) < NEARLY_ALL_DAYS:
         return forms
     return [form for form, (count, first) in counts.items() if count > FEW_YEARS or first == 1]
@@ -297,8 +299,8 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
     has_days = ("%Y" not in moment and "%y" not in moment) or "%d" in moment
     parts = {"year": "year", "month": "month"} | ({"weekday": "isodow", "hour": "hour"} if has_days else {})
     counts = ", ".join(f"count(DISTINCT TRY({call}({form.of('value')})))" for call in parts.values())
-    found = _ask(f"SELECT {counts} FROM given", texts)[0]
-    varied = [part for part, count in zip(parts, found, strict=True) if count > 1]
+    answer = _ask(f"SELECT {counts} FROM given", texts)[0]
+    varied = [part for part, count in zip(parts, answer, strict=True) if count > 1]
     alone = {part: expression.replace("{}", column) for part, expression in form.parts}
     return Reading(
         form.label,
@@ -307,8 +309,8 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
 
 
 def _ask(query: str, texts: Sequence[str]) -> list[tuple[Any, ...]]:
-    """What DuckDB answers about the texts, the column "value" of the table "given". Not a registered Arrow table: for that DuckDB
-    would import pandas.
+    """Query the texts with DuckDB, as column "value" of the table "given". They are not a registered Arrow table, for
+    which DuckDB would import pandas.
     """
     with scratch_cursor() as cursor:
         given = "WITH given AS MATERIALIZED (SELECT unnest(?::VARCHAR[]) AS value)"

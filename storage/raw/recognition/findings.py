@@ -12,9 +12,9 @@ from ldptree.errors import ConfigError
 from storage.sql import check_expression, quote
 
 HEAD = 5_000
-"""Public values kept from the first on, in their order: what is alike and what only rises is told from these."""
+"""Public values kept from the first on, in order, to tell what is alike and what only rises."""
 SPREAD = 2_000
-"""Public values drawn from all rows alike, about as many or up to twice as many: forms are told from these."""
+"""Public values drawn from all rows alike, about this many up to twice as many, to tell forms."""
 FEW = 20
 """Below this many public values it says nothing that no two are alike."""
 LEVELS_LISTED = 100
@@ -37,7 +37,7 @@ class ColumnSample:
     is_number: bool = False
     """Whether all are plain numbers."""
     is_mostly_number: bool = False
-    """Whether more than half are: the others are then faults."""
+    """True if more than half are numbers and the others therefore faults."""
     is_whole: bool = False
     """Whether all are whole numbers."""
     is_truth: bool = False
@@ -61,15 +61,15 @@ class ColumnSample:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a column: new columns, and the SQL expression of each."""
+    """One way to read a column, with new columns and the SQL expression of each."""
 
     label: str
-    """When it is the right one, where there are several: "the day comes first"."""
+    """Condition under which this reading is right, if there are several, such as "the day comes first"."""
     derive: tuple[tuple[str, str], ...]
 
     def toml_lines(self) -> list[str]:
         """The lines of `[dataset.derive]`."""
-        return [f"{_toml_key(name)} = {_toml_text(expression)}" for name, expression in self.derive]
+        return [f"{toml_key(name)} = {toml_text(expression)}" for name, expression in self.derive]
 
     def python_lines(self) -> list[str]:
         """The same as items of a dict."""
@@ -113,7 +113,7 @@ def means_missing(text: str) -> bool:
 
 
 def tell_value(value: object) -> str:
-    """One value as it may have been written: the number 1.0 as 1, and a text in quotes."""
+    """Write a value as it may stand in a file, such as the number 1.0 as 1 and a text in quotes."""
     return f"{value:g}" if isinstance(value, int | float) else repr(value)
 
 
@@ -131,14 +131,14 @@ def tell_unread(values: Sequence[str], others: Collection[str]) -> str:
 
 
 def new_name(column: str, part: str) -> str:
-    """What a column that is derived from another is called: "Trip Start" and "month" give Trip_Start_month."""
+    """Return the name of a column derived from another. "Trip Start" and "month" give Trip_Start_month."""
     words = re.sub(r"[\W_]+", "_", column).strip("_")
     return f"{words or 'column'}_{part}"
 
 
 def unused_name(name: str, taken: Collection[str]) -> str:
     """The name, with a number behind it where one that is taken is the same but for case."""
-    lower = {one.lower() for one in taken}
+    lower = {other.lower() for other in taken}
     new, number = name, 2
     while new.lower() in lower:
         new, number = f"{name}_{number}", number + 1
@@ -146,23 +146,23 @@ def unused_name(name: str, taken: Collection[str]) -> str:
 
 
 def name_apart(findings: Iterable[Finding], taken: Collection[str]) -> list[Finding]:
-    """The findings, with names for what is derived that no column has and no two findings share. `taken`: those of columns."""
-    held, found = set(taken), []
+    """Return the findings with names for derived columns that neither columns (`taken`) nor findings share."""
+    held, renamed = set(taken), []
     for finding in findings:
         names: dict[str, str] = {}
         for name in dict.fromkeys(name for reading in finding.readings for name, _ in reading.derive):
             names[name] = unused_name(name, held)
             held.add(names[name])
         readings = tuple(
-            replace(one, derive=tuple((names[name], expression) for name, expression in one.derive))
-            for one in finding.readings
+            replace(reading, derive=tuple((names[name], expression) for name, expression in reading.derive))
+            for reading in finding.readings
         )
-        found.append(replace(finding, readings=readings))
-    return found
+        renamed.append(replace(finding, readings=readings))
+    return renamed
 
 
 def sql_name(column: str) -> str:
-    """The column as an expression names it: in quotes only where it must be."""
+    """Return the column as an expression names it, in quotes only if needed."""
     try:
         if check_expression(column, "") == (column,):
             return column
@@ -171,11 +171,12 @@ def sql_name(column: str) -> str:
     return quote(column)
 
 
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml_text(name)
+def toml_key(name: str) -> str:
+    """A key of TOML, in quotes only where it must be."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_text(name)
 
 
-def _toml_text(text: str) -> str:
+def toml_text(text: str) -> str:
     """A basic string of TOML, with what cannot be seen written as an escape."""
     written = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in written)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)

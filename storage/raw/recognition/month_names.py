@@ -34,8 +34,8 @@ jan feb mars apr mai juni juli aug sep okt nov des
 januari februari mars april maj juni juli augusti september oktober november december
 jan feb mars apr maj juni juli aug sep okt nov dec
 """
-"""In each line the months of a language, whole or short, without accents: English, German, French, Spanish, Italian, Portuguese,
-Dutch, Danish, Norwegian, Swedish.
+"""Months without accents, whole or short, on a line for each language (English, German, French, Spanish, Italian,
+Portuguese, Dutch, Danish, Norwegian, Swedish).
 """
 _CALENDARS = tuple(tuple(line.split()) for line in _NAMES.split("\n") if line)
 _DATE = re.compile(
@@ -45,10 +45,10 @@ _DATE = re.compile(
 
 def month_name_readings(text: str) -> list[NamedDate]:
     """How to read a date such as "26 avril 2023" or "3. Dez. 2021", one for each set of names that has its month."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return []
-    month = "".join(one for one in normalize("NFD", found["month"].lower()) if category(one) != "Mn")
+    month = "".join(letter for letter in normalize("NFD", match["month"].lower()) if category(letter) != "Mn")
     return list(dict.fromkeys(_read_by(names) for names in _CALENDARS if month in names))
 
 

@@ -1,4 +1,4 @@
-"""Columns that say which row it is, and nothing that a tree could split on: identifiers, row numbers, free text."""
+"""Recognise columns that name a row and that no tree could split, as identifiers, row numbers and free text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CODE = re.compile(r"0[0-9]{2,}")
 _FORMS = {
     "identifiers (UUIDs)": re.compile(r"\{?[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?"),
     "identifiers (digests)": re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{16,}"),
-    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
+    "e-mail addresses": re.compile(r"[^@\s]++@[^@\s][^@\s.]*+\.[^@\s]++"),
     "web addresses": re.compile(r"https?://\S+", re.IGNORECASE),
 }
 _HOLDERS = frozenset(
@@ -141,7 +141,7 @@ _ID_WORDS = frozenset(
 )
 """The last word of the name of a column that identifies."""
 _ENDS_OF_IDS = ("nr", "nummer")
-"""What such a word ends in where words are written as one: "Kundennr"."""
+"""Ends of such words in languages that write compounds as one word, such as "Kundennr"."""
 _IDS = frozenset({"id", "ids", "uuid", "guid"})
 """Those of them that name nothing but an identifier, whether its numbers come once or again and again."""
 
@@ -209,7 +209,7 @@ def names_holders(column: str) -> bool:
 
 
 def is_named_so(column: str, words_of_ids: Collection[str] = _ID_WORDS) -> bool:
-    """Whether the last word of the name says that it identifies: "id" in trip_id, tripId and "Trip ID", not in "paid"."""
+    """Return whether the last word identifies, as "id" in trip_id, tripId and "Trip ID", not in "paid"."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", column) if not unicodedata.combining(c))
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", plain)
     letters = [word.lower() for word in words if not word.isdigit()]

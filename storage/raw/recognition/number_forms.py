@@ -1,4 +1,4 @@
-"""Numbers in a form that a database does not read: money, percentages, units, separators between thousands, decimal commas.
+"""Recognise numbers that no database reads, with money, percentages, units, thousands or decimal commas.
 
 A form is a pattern, and an SQL expression that makes a plain number of what fits it.
 """
@@ -23,7 +23,7 @@ from storage.raw.recognition.findings import (
 from storage.sql import literal
 
 UNIT_LEVELS = 10
-"""A column of numbers with a unit and no more different values than this is a category: "36 months" and "60 months"."""
+"""Number columns with a unit and at most so many values are categories, such as "36 months" and "60 months"."""
 
 _CURRENCY = (
     r"(?:R|A|C|US|NZ|HK|S)?\$|[€£¥₹₽₩₺₪฿₫₱₴₦]|USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|ZAR|MXN"
@@ -69,7 +69,7 @@ class _Number:
     currency: str
     suffix: str
     bound: str
-    """The sign before a value that is only known to be smaller or larger: "<" of "<5"."""
+    """The sign before a value known only as smaller or larger, such as "<" in "<5"."""
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -139,27 +139,27 @@ def _mixed_units(column: str, texts: Sequence[str], units: Sequence[str]) -> Fin
 
 
 def _is_plain(text: str) -> bool:
-    return re.fullmatch(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", text) is not None
+    return re.fullmatch(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?", text) is not None
 
 
 def _take_apart(text: str) -> _Number | None:
-    found = _DECORATED.fullmatch(_folded(text))
-    if found is None or bool(found["open"]) != bool(found["close"]) or (found["sign"] and found["inner"]):
+    match = _DECORATED.fullmatch(_folded(text))
+    if match is None or bool(match["open"]) != bool(match["close"]) or (match["sign"] and match["inner"]):
         return None
-    if found["last"] and (found["sign"] or found["inner"] or found["open"]):
+    if match["last"] and (match["sign"] or match["inner"] or match["open"]):
         return None
-    after = found["after"] or ""
+    after = match["after"] or ""
     is_money = bool(after) and re.fullmatch(_CURRENCY, after) is not None
-    if is_money and found["before"]:
+    if is_money and match["before"]:
         return None
     return _Number(
-        body=found["body"].strip(),
-        is_negative=bool(found["open"] or found["last"]) or (found["sign"] or found["inner"]) in ("-", "−"),
-        in_brackets=bool(found["open"]),
-        has_last_sign=bool(found["last"]),
-        currency=found["before"] or (after if is_money else ""),
+        body=match["body"].strip(),
+        is_negative=bool(match["open"] or match["last"]) or (match["sign"] or match["inner"]) in ("-", "−"),
+        in_brackets=bool(match["open"]),
+        has_last_sign=bool(match["last"]),
+        currency=match["before"] or (after if is_money else ""),
         suffix="" if is_money else after,
-        bound=(found["bound"] or "").strip(),
+        bound=(match["bound"] or "").strip(),
     )
 
 
@@ -181,13 +181,13 @@ def _ways(numbers: Sequence[_Number], n_texts: int) -> list[tuple[str, str]]:
     for way in _CONVENTIONS:
         if count[way] == most:
             different.setdefault(tuple(read[way]), way)
-    found = list(different.values())
-    thousands = [way for way in found if way[0]]
-    return thousands if len(found) > 1 and _are_thousands([number.body for number in numbers]) else found
+    ways = list(different.values())
+    thousands = [way for way in ways if way[0]]
+    return thousands if len(ways) > 1 and _are_thousands([number.body for number in numbers]) else ways
 
 
 def _are_thousands(bodies: Sequence[str]) -> bool:
-    """Whether a mark before three digits stands between thousands: numbers without it are smaller, and there are some of both.
+    """Return whether a mark before three digits separates thousands, as only smaller numbers go without it.
 
     Where it stood before the decimals, they would always be three, and then no number would go without.
     """
@@ -277,8 +277,12 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
     thousands, decimal = ways[0]
     if len(ways) > 1:
         read = {number.body: [_value(number.body, *way) for way in ways] for number in numbers}
-        shown, values = next((body, one) for body, one in read.items() if None not in one and len({*one}) > 1)
-        return f"{what}, and the values do not tell whether {shown} is {' or '.join(f'{one:.12g}' for one in values)}"
+        shown, values = next(
+            (body, readings)
+            for body, readings in read.items()
+            if None not in readings and len({*readings}) > 1
+        )
+        return f"{what}, and the values do not tell whether {shown} is {' or '.join(f'{number:.12g}' for number in values)}"
     extra = [_BETWEEN[thousands]] if thousands else []
     extra += ["the sign behind them"] if any(number.has_last_sign for number in numbers) else []
     extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []

@@ -1,6 +1,6 @@
-"""Texts that ingest takes as they stand and that mean something else: numbers with words between them or that are codes,
-written in more than one way, several in one, or one that stands for "missing", and words in capitals here and there. They are
-read from a column that is declared a text.
+"""Recognise texts that ingest takes as they stand and that mean something else, such as numbers with words between
+them, codes, several ways of writing or several numbers in one text, a text that stands for "missing", or stray
+capitals. They are read from a column that is declared a text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RESERVED = ((97.0, 98.0, 99.0), (-9.0, -8.0, -7.0))
 SHORTEST_SCALE = 3
 """So many other numbers there are, at least, where such a code is told."""
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
-_PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_PLAIN = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 _BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
 _CODE = re.compile(r"0[0-9]+")
 _VERSION = re.compile(r"[0-9]{1,3}\.(?P<minor>[0-9]{1,3})")
@@ -38,7 +38,7 @@ _NAMED_VERSION = re.compile(
     r"version|firmware|release|revision|(?<![a-z])(?:fw|sw|ver|rev)(?![a-z])", re.IGNORECASE
 )
 LARGEST_MINOR = 50
-"""Decimals from here on are those of numbers: of versions the second part is counted up from 0."""
+"""Decimals from here on belong to numbers. Second parts of versions count up from 0."""
 FEW_LEVELS = 20
 """A column of no more different values, of which some are words, is a category."""
 WORDS = 0.05
@@ -72,12 +72,12 @@ def recognise_mixed(sample: ColumnSample) -> Finding | None:
 
 
 def recognise_parts(sample: ColumnSample) -> Finding | None:
-    """That each value is several numbers with one mark between them: blood pressures, places, sizes, durations."""
+    """Recognise values of several numbers with one mark between, as blood pressures, places, sizes, durations."""
     if sample.is_number or sample.n_distinct <= LEVELS_LISTED:
         return None
     texts = list(dict.fromkeys(sample.spread))
     shapes = Counter(
-        (found["mark"], text.count(found["mark"])) for text in texts if (found := _PARTS.fullmatch(text))
+        (match["mark"], text.count(match["mark"])) for text in texts if (match := _PARTS.fullmatch(text))
     )
     if not shapes or shapes.most_common(1)[0][1] < FITS * len(texts):
         return None
@@ -92,13 +92,13 @@ def recognise_parts(sample: ColumnSample) -> Finding | None:
 
 
 def recognise_versions(sample: ColumnSample) -> Finding | None:
-    """That what look like numbers are versions: 2.10 is not 2.1, and comes after 2.9."""
-    found = [_VERSION.fullmatch(text) for text in {*sample.spread}]
-    minors = [one["minor"] for one in found if one is not None]
-    if not minors or len(minors) < len(found) or sample.n_distinct > LEVELS_LISTED:
+    """Recognise versions that look like numbers. 2.10 is not 2.1, and comes after 2.9."""
+    matches = [_VERSION.fullmatch(text) for text in {*sample.spread}]
+    minors = [match["minor"] for match in matches if match is not None]
+    if not minors or len(minors) < len(matches) or sample.n_distinct > LEVELS_LISTED:
         return None
     is_counted = (
-        any(len(one) == 1 for one in minors) and "10" in minors and max(map(int, minors)) < LARGEST_MINOR
+        any(len(minor) == 1 for minor in minors) and "10" in minors and max(map(int, minors)) < LARGEST_MINOR
     )
     if not (is_counted or _NAMED_VERSION.search(sample.column)):
         return None
@@ -111,18 +111,18 @@ def recognise_missing(sample: ColumnSample) -> Finding | None:
     if not (sample.is_number and sample.spread):
         return None
     counts = Counter(map(float, sample.spread))
-    found = [value for codes in _RESERVED for value in _reserved(counts, codes)]
-    for value in sorted({min(counts), max(counts)} - {*found}):
-        others = [number for number in counts if number not in (value, *found)]
+    reserved = [value for codes in _RESERVED for value in _reserved(counts, codes)]
+    for value in sorted({min(counts), max(counts)} - {*reserved}):
+        others = [number for number in counts if number not in (value, *reserved)]
         if counts[value] >= FEW and len(others) >= FEW and _stands_apart(value, min(others), max(others)):
-            found.append(value)
-    if not found:
+            reserved.append(value)
+    if not reserved:
         return None
-    *before, last = (f"{value:g} ({counts[value] / len(sample.spread):.0%})" for value in sorted(found))
+    *before, last = (f"{value:g} ({counts[value] / len(sample.spread):.0%})" for value in sorted(reserved))
     listed = f"{', '.join(before)} and {last}" if before else last
-    sentence = f"numbers, of which {listed} {'seem' if len(found) > 1 else 'seems'} to mean missing"
+    sentence = f"numbers, of which {listed} {'seem' if len(reserved) > 1 else 'seems'} to mean missing"
     number = f"CAST({sql_name(sample.column)} AS DOUBLE)"
-    for value in found:
+    for value in reserved:
         number = f"nullif({number}, {value:g})"
     return _found(sample, sentence, "number", number)
 
@@ -139,7 +139,7 @@ def _reserved(counts: Counter[float], codes: Sequence[float]) -> list[float]:
 
 
 def _stands_apart(value: float, low: float, high: float) -> bool:
-    """Whether a value is no more of the numbers from low to high: -1 below none, or nines far from all."""
+    """Return whether a value stands outside the numbers from low to high, as -1 below or nines far from all."""
     is_below = value < 0 <= low
     is_far = min(abs(value - low), abs(value - high)) > high - low
     return (is_below and value == -1) or (bool(_NINES.fullmatch(f"{value:g}")) and (is_below or is_far))
@@ -161,7 +161,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
 
 
 def _numbers_and_words(sample: ColumnSample) -> Finding:
-    """What a column is that holds more numbers than words: codes, a few categories, or numbers."""
+    """Return what a column with more numbers than words holds, which is codes, a few categories, or numbers."""
     odd = [text for text in sample.spread if not _PLAIN.fullmatch(text) and not _INFINITE.fullmatch(text)]
     words = [text for text in odd if not means_missing(text)]
     is_coded = any(_CODE.fullmatch(text) for text in sample.spread) and (
@@ -180,8 +180,8 @@ def _numbers_and_words(sample: ColumnSample) -> Finding:
         text = f"ltrim({text}, '<>≤≥= ')"
         share = tell_share(len(bounds) / len(sample.spread))
         sentence += f"; bounds ({share}, as {bounds[0]!r}) are read without their sign"
-    lost = [one for one in sample.spread if _INFINITE.fullmatch(one)]
-    lost += [one for one in odd if not _BOUND.fullmatch(one)]
+    lost = [value for value in sample.spread if _INFINITE.fullmatch(value)]
+    lost += [value for value in odd if not _BOUND.fullmatch(value)]
     if lost or not bounds:
         lost_share = f" ({tell_share(len(lost) / len(sample.spread))}, as {min(lost)!r})" if lost else ""
         sentence += f", and words that then are missing{lost_share}"

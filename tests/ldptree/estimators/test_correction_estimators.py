@@ -115,7 +115,7 @@ def test_a_fitted_model_is_taken_as_it_is(fitted):
         ({"base": "florest"}, "did you mean 'forest'"),
         ({"base": LogisticRegression()}, "a public model is a fitted scikit-learn tree"),
         ({"base": RandomForestRegressor()}, "not fitted"),
-        ({"mechanism": "laplace"}, "mechanism must be one of"),
+        ({"mechanism": "laplace"}, "is not for a residual"),
         ({"partition": "carts"}, "did you mean 'cart'"),
         ({"depth": -1}, "depth must be"),
         ({"label_levels": 1}, "whole number from 2"),

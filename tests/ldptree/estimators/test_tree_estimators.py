@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators import LPCTClassifier, LPDTRegressor
-from ldptree.inference.algorithm_2 import PaperOptions
+from ldptree.families.settings import PaperOptions
 from ldptree.inference.depth import FEW_PUBLIC_ROWS, FEWEST_PUBLIC_ROWS
 from ldptree.mechanisms import CHOICES
 
@@ -63,7 +63,11 @@ LPCTS = [
     {"prune": "variance"},
     {"prune": "none"},
     {"prune": "paper"},
-    {"prune": PaperOptions(termination=False, stop_empty=False, stop_at_public=True)},
+    {
+        "prune": "paper",
+        "partition": "max-edge",
+        "paper": PaperOptions(termination=False, stop_empty=False, stop_at_public=True),
+    },
     {"lam": "auto", "prune": "none", "rule": "ratio", "mechanism": "laplace"},
     {"feature_range": ([0, 0, 0], [1, 1, 2])},
 ]
@@ -176,7 +180,9 @@ def test_algorithm_2_asks_with_one_half_of_epsilon_and_where_it_terminates_with_
     assert twice.protocol_.rounds == (2,)
     assert twice.model_.epsilon == 2.0
     assert (twice.model_.prune, twice.model_.lam) == ("paper", "paper")
-    once = LPCTClassifier(2.0, prune=PaperOptions(termination=False), random_state=0).fit(X, y, public=public)
+    once = LPCTClassifier(2.0, prune="paper", paper={"termination": False}, random_state=0).fit(
+        X, y, public=public
+    )
     assert [entry.epsilon for entry in once.ledger_.entries] == [2.0]
 
 
@@ -218,19 +224,19 @@ def refuse(kind, settings, message, **besides):
     [
         ({"mechanism": "ouee"}, "did you mean 'oue'"),
         ({"mechanism": "randomised_response"}, "did you mean 'randomized_response'"),
-        ({"mechanism": "joint"}, "mechanism must be one of 'auto', 'grr'"),
+        ({"mechanism": "joint"}, "mechanism must be 'auto', 'grr'"),
         ({"partition": "max_edge"}, "did you mean 'max-edge'"),
         ({"lam": "learnt"}, "did you mean 'learned'"),
-        ({"lam": -0.5}, "private alone"),
+        ({"lam": -0.5}, "from 0 to infinity, got -0.5"),
         ({"lam": math.nan}, "got nan"),
         ({"prune": "smoth"}, "did you mean 'smooth'"),
         ({"rule": "margins"}, "did you mean 'margin'"),
-        ({"rule": "nothing"}, "rule must be one of"),
+        ({"rule": "nothing"}, "rule must be 'margin' or 'ratio'"),
         ({"rule": "ratio"}, "ratio"),
         ({"rule": "ratio", "lam": 0}, 'prune = "none"'),
         ({"rule": "ratio", "lam": "auto"}, 'prune = "none"'),
         ({"rule": "ratio", "prune": "none"}, "fixed lam"),
-        ({"outside": "ignore"}, "outside must be one of 'clip', 'drop'"),
+        ({"outside": "ignore"}, "outside must be 'clip' or 'drop'"),
         ({"depth": 63}, "whole number from 0 to 62, got 63"),
         ({"depth": 2.5}, "got 2.5"),
         ({"depth": -1}, "got -1"),
@@ -243,13 +249,13 @@ def test_a_wrong_parameter_has_one_clear_message(kind, settings, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mechanism": "number_response"}, "mechanism must be one of 'auto', 'grr'"),
-        ({"prune": "variance"}, "prune must be one of 'smooth', 'fallback', 'none'"),
+        ({"mechanism": "number_response"}, "mechanism must be 'auto', 'grr'"),
+        ({"prune": "variance"}, "prune must be 'smooth', 'fallback' or 'none'"),
         ({"min_samples_leaf": 0}, "whole number from 1, got 0"),
         ({"min_samples_leaf": 1.5}, "got 1.5"),
         ({"rho": 0}, "rho"),
-        ({"rho": 1}, "between 0 and 1"),
-        ({"rho": "half"}, "rho must be a number between 0 and 1, got 'half'"),
+        ({"rho": 1}, "above 0 and below 1"),
+        ({"rho": "half"}, "rho must be a number above 0 and below 1, got 'half'"),
         ({"label_range": (1.0, 2.0)}, "does not cover the public labels, which lie from .*; widen it"),
     ],
 )
@@ -260,7 +266,7 @@ def test_a_wrong_parameter_of_numbers_has_one_clear_message(settings, message):
 def test_what_is_for_two_classes_or_fewer_cells_is_refused():
     refuse(LPCTClassifier, {"depth": 40, "partition": "max-edge"}, r"up to 2\^40 cells")
     refuse(LPCTClassifier, {"prune": "paper"}, "two classes, found 3", n_classes=3)
-    message = r'4 classes; it is for two\. Use mechanism = "auto"'
+    message = 'is for two classes, and there are 4; use "auto"'
     refuse(LPCTClassifier, {"mechanism": "signed_subset"}, message, n_classes=4)
 
 
@@ -269,7 +275,7 @@ def test_what_is_for_two_classes_or_fewer_cells_is_refused():
     ("settings", "where"),
     [
         ({"mechanism": "laplace"}, "mechanism"),
-        ({"tune": "private", "candidates": [{}, {"mechanism": "laplace"}]}, r"candidates\[1\]: mechanism"),
+        ({"candidates": [{}, {"mechanism": "laplace"}]}, r"candidates\[1\]: mechanism"),
     ],
 )
 def test_noise_that_gives_holders_away_is_for_seeded_simulations(kind, settings, where):
@@ -288,13 +294,13 @@ def test_public_rows_of_one_label_are_refused_with_the_remedy():
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
-@pytest.mark.parametrize("tune", [None, "private"])
-def test_labels_whose_squares_are_no_floats_are_refused(scale, tune):
+@pytest.mark.parametrize("candidates", [None, [{}, {"depth": 1}]])
+def test_labels_whose_squares_are_no_floats_are_refused(scale, candidates):
     X, y, public = people(400, n_classes=0)
     with pytest.raises(ConfigError, match="another unit"):
-        LPDTRegressor(4.0, tune=tune, random_state=0).fit(X, y * scale, public=public)
+        LPDTRegressor(4.0, candidates=candidates, random_state=0).fit(X, y * scale, public=public)
     with pytest.raises(ConfigError, match="another unit"):
-        LPDTRegressor(4.0, label_range=(0, 5e-324), tune=tune, random_state=0).fit(X, y)
+        LPDTRegressor(4.0, label_range=(0, 5e-324), candidates=candidates, random_state=0).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")

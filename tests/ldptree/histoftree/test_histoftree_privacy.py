@@ -31,7 +31,7 @@ MASKS = {
 def curator(**settings):
     encoding = Encoding(tuple(NumericFeature(f"x{j}", 0.0, 1.0) for j in range(D)))
     known = {"epsilon": EPSILON, "encoding": encoding, "low": -1.0, "high": 1.0, "label": "optimal_label"}
-    return HistOfTree(**(known | {"n_binned": 1, "bins": 2, "depth": 1, "min_samples_leaf": 0} | settings))
+    return HistOfTree(**(known | {"s": 1, "t": 2, "p": 1, "min_samples_leaf": 0} | settings))
 
 
 def inputs(protects):
@@ -84,7 +84,7 @@ def worst_ratio(laws):
 @pytest.mark.parametrize("splits", ["max-edge", "cart"])
 def test_no_transcript_tells_two_holders_with_the_same_public_part_apart(mask, mechanism, splits):
     protects = np.array(MASKS[mask])
-    asks = curator(mechanism=mechanism, splits=splits, min_samples_leaf=1 if splits == "cart" else 0)
+    asks = curator(mechanism=mechanism, partition=splits, min_samples_leaf=1 if splits == "cart" else 0)
     talk = Conversation(asks, protects, hidden=False)
     laws = [talk.transcripts(row, label) for row, label in inputs(protects[0])]
     assert all(sum(law.values()) == 2 for law in laws)
@@ -161,7 +161,7 @@ def test_the_model_is_made_of_the_transcript_and_of_what_is_shown():
     """Other private values behind the same reports give the same bytes, from questions read back from JSON too."""
     rng = np.random.default_rng(0)
     X, protects = rng.random((300, D)), rng.random((300, D)) < 0.4
-    asks = curator(depth=3)
+    asks = curator(p=3)
     shown = PublicView.of(X, protects)
     words = Words.seeded(np.random.SeedSequence(1))
     answers = []

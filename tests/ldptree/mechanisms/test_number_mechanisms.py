@@ -65,9 +65,9 @@ def test_the_integers_do_not_depend_on_the_solver(monkeypatch):
 @pytest.mark.parametrize(
     ("epsilon", "largest", "others"),
     [
-        (1.0, 3.675, {"laplace": 8.0, "duchi": 4.565, "piecewise": 3.864, "hybrid": 4.289}),
-        (2.0, 0.68, {"laplace": 2.0, "duchi": 1.606, "piecewise": 0.714, "hybrid": 1.042}),
-        (4.0, 0.085, {"laplace": 0.5, "duchi": 0.958, "piecewise": 0.1033, "hybrid": 0.219}),
+        (1.0, 3.675, {"laplace": 8.0, "duchi": 4.565}),
+        (2.0, 0.68, {"laplace": 2.0, "duchi": 1.606}),
+        (4.0, 0.085, {"laplace": 0.5, "duchi": 0.958}),
     ],
 )
 def test_the_optimal_mechanism_is_the_least_noisy(epsilon, largest, others):
@@ -155,7 +155,7 @@ def test_a_forged_report_is_not_decoded():
     mechanism = OptimalLabel.for_budget(1.0)
     with pytest.raises(DataError, match="report 2 of 2"):
         mechanism.decode(np.array([0, 250], dtype=np.uint8))
-    assert not NUMBERS["piecewise"].for_budget(1.0).is_valid(np.array([np.inf, 99.0])).any()
+    assert not NUMBERS["laplace"].for_budget(1.0).is_valid(np.array([np.inf, np.nan])).any()
 
 
 @pytest.mark.parametrize("name", NUMBERS)

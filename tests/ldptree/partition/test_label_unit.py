@@ -7,7 +7,6 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from ldptree.baselines.cost_complexity import GrownTree
-from ldptree.baselines.dt import PlainTreeRegressor
 from ldptree.baselines.public import predict_by_forest
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor, LPDTRegressor
@@ -58,12 +57,10 @@ def test_baselines_and_their_prices_are_the_same_in_any_unit():
     said = predict_by_forest(X, y, X, n_classes=0, max_rows=1000, seed=0)
     small = predict_by_forest(X, y * SMALL, X, n_classes=0, max_rows=1000, seed=0)
     np.testing.assert_array_equal(small, said * SMALL)
-    tree, other = (GrownTree.grow_on_numbers(X, labels, 0) for labels in (y, y * SMALL))
+    tree, other = (GrownTree.grow(X, labels, 0, 0) for labels in (y, y * SMALL))
     np.testing.assert_array_equal(other.values, tree.values * SMALL)
     np.testing.assert_array_equal(other.cost, tree.cost * SMALL**2)
     np.testing.assert_allclose(other.prices(), tree.prices() * SMALL**2)
-    plain, lesser = (PlainTreeRegressor().fit(X, labels).predict(X) for labels in (y, y * SMALL))
-    np.testing.assert_array_equal(lesser, plain * SMALL)
 
 
 def test_trees_on_reports_are_the_same_in_any_unit():

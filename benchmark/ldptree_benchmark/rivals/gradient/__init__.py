@@ -1,0 +1,1 @@
+"""Gradient descent on private reports, with PSGD and the PrivUnitG reports that it takes its steps by."""

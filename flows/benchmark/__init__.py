@@ -1,1 +1,0 @@
-"""The benchmark: its flow, and its command."""

@@ -1,1 +1,0 @@
-"""Gradient descent on private reports: PSGD, and the PrivUnitG reports that it takes its steps by."""
