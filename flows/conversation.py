@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows.budget import Spent
-from flows.execute import Call, NotComputed, known
+from flows.executors import Call, NotComputed, known
 from schemas.manifest import Manifest, Record, StoredRound
 
 NOTHING = Spent(largest=0.0, questions=0, cap=None)

@@ -80,7 +80,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
     list_run(store, run.name, _card(run, facts))
     if not facts.privacy.features:
         build(store, all_runs(store))
-    run.execute.show(summarize_run(facts, summary), facts.title, summary)
+    run.executor.show(summarize_run(facts, summary), facts.title, summary)
     return summary
 
 
@@ -114,7 +114,7 @@ def stop_where_failed(run: Pipeline) -> None:
         return
     facts = _describe_stop(run, name_broken(read_checks(run.store, run.checked["checks"])))
     page = _write_stop(run, facts)
-    run.execute.show(summarize(facts), facts.title)
+    run.executor.show(summarize(facts), facts.title)
     check_passed(failed, page, run.store.zone("holders") / "faults")
 
 
@@ -134,7 +134,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
                 _write_stop(run, _describe_stop(run, str(error)))
             page = run.store.objects.path(f"{run_folder(run)}/{PAGE}")
         with suppress(Exception):
-            run.execute.stop(str(error), page, run.command, has_started=bool(run.timeline.steps()))
+            run.executor.stop(str(error), page, run.command, has_started=bool(run.timeline.steps()))
         raise
     except BaseException:
         message = _say_broken_off(run)
@@ -142,7 +142,7 @@ def page_of_failure(run: Pipeline) -> Iterator[None]:
         with suppress(Exception):
             list_started(run.store, run.name, card if run.may_have_asked else replace(card, epsilon=0.0))
         with suppress(Exception):
-            run.execute.stop(message, None, run.command, has_started=True)
+            run.executor.stop(message, None, run.command, has_started=True)
         raise
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from flows.budget import PROTECTS_NOBODY, say_who_rows_are
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.finish import finish, page_of_failure, say_estimator, stop_where_failed, summarize_run
 from flows.naming import name_run
 from flows.pipeline import Pipeline
@@ -173,7 +173,11 @@ def _run(config: RunConfig, store: Store) -> Run:
     timeline = Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():
         pipeline = Pipeline(
-            store=store, config=config, execute=Plainly(store), timeline=timeline, name=name_run(config)
+            store=store,
+            config=config,
+            executor=InlineExecutor(store),
+            timeline=timeline,
+            name=name_run(config),
         )
         with page_of_failure(pipeline):
             stop_where_failed(pipeline)

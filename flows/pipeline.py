@@ -1,4 +1,4 @@
-"""The picture of a run, once: every step by name, what it is called with, and what it left. `execute` says how steps come about:
+"""The picture of a run, once: every step by name, what it is called with, and what it left. `executor` says how steps come about:
 as Prefect tasks (`train_flow`), plainly (tests), or only looked for (`plan`).
 
     source -> types -> read (a part of the files) -> ingest -> count (a part) -> validate
@@ -29,7 +29,7 @@ from flows.budget import (
 )
 from flows.campaign import Terms
 from flows.conversation import NOTHING, Conversation, Round
-from flows.execute import Call, Execute, Found, NotComputed, Pending, Shards, known
+from flows.executors import CachedOnly, Call, Executor, NotComputed, Pending, Shards, known
 from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
@@ -66,7 +66,7 @@ def step_of(task: StepTask) -> Callable[[Callable[[Any], Call]], cached_property
     def decorate(inputs: Callable[[Any], Call]) -> cached_property[Record]:
         @wraps(inputs)
         def run(pipeline: Pipeline) -> Record:
-            return pipeline.made(pipeline.execute.step(task, lambda: inputs(pipeline)))
+            return pipeline.made(pipeline.executor.step(task, lambda: inputs(pipeline)))
 
         return cached_property(run)
 
@@ -87,7 +87,7 @@ class Pipeline:
 
     store: Store
     config: RunConfig
-    execute: Execute
+    executor: Executor
     timeline: Timeline = field(default_factory=Timeline)
     command: str = ""
     name: str = "run"
@@ -145,7 +145,9 @@ class Pipeline:
         """The run as the campaign's first one, before it found anything out; only looked for."""
         config = terms.written or terms.config
         first = replace(terms, config=config, dataset=config.dataset, protocol=None, written=None)
-        return type(self)(store=self.store, config=config, execute=Found(self.store), given=first, files=raw)
+        return type(self)(
+            store=self.store, config=config, executor=CachedOnly(self.store), given=first, files=raw
+        )
 
     @cached_property
     def terms(self) -> Terms:
@@ -200,7 +202,7 @@ class Pipeline:
     @cached_property
     def ingested(self) -> Record:
         """What all parts are, with their rows."""
-        whole = self.made(self.execute.step(ingest, self._of_ingest))
+        whole = self.made(self.executor.step(ingest, self._of_ingest))
         return self._with_shards(whole, self.read, "public", "private")
 
     def _of_ingest(self) -> Call:
@@ -212,7 +214,7 @@ class Pipeline:
 
     def _each(self, task: StepTask, inputs: Shards, number: int = 0) -> list[Record]:
         """The records of a step that is made once for each part."""
-        records: list[Record] = self.execute.shards(task, inputs, number)
+        records: list[Record] = self.executor.shards(task, inputs, number)
         if isinstance(records, list):
             self.records.extend(records)
         return records
@@ -382,11 +384,11 @@ class Pipeline:
         if rounds and (self.terms.config.asks_once or _is_last(rounds[-1])):
             return None
         if not rounds and not self.config.model.in_rounds:
-            if not self.execute.only_looks:
+            if not self.executor.only_looks:
                 _ = self.protocol  # before what it rests on is used: it may be made anew
             return Round(1, self.published, lambda: self.protocol)
         number = len(rounds) + 1
-        asked = self.made(self.execute.step(partition, lambda: self.of_partition(rounds), number))
+        asked = self.made(self.executor.step(partition, lambda: self.of_partition(rounds), number))
         if isinstance(asked, Record) and not asked.facts["is_left"]:
             return None
         return Round(number, asked, lambda: asked["question"])
@@ -394,7 +396,7 @@ class Pipeline:
     @cached_property
     def protocol(self) -> Manifest:
         """The first question; in a campaign the first one published."""
-        if self.execute.only_looks:
+        if self.executor.only_looks:
             return self.terms.protocol or self.published["question"]
         while True:
             try:
@@ -472,7 +474,7 @@ class Pipeline:
         if before is not None and self.charges_first:
             return before
         self.may_have_asked = True
-        spent: Spent = self.execute.charge(lambda: self.cost(asked), self._unknown_cost)
+        spent: Spent = self.executor.charge(lambda: self.cost(asked), self._unknown_cost)
         return spent
 
     @cached_property
@@ -489,10 +491,10 @@ class Pipeline:
 
     def answer(self, asked: Round) -> Sequence[Record]:
         """The reports of everybody whom a question asks, each drawn once."""
-        looks = self.execute.only_looks
+        looks = self.executor.only_looks
         if not looks:
             self.cost(asked).check_question(asked.number, asked.question().digest)
-        reports = self.execute.shards(perturb, lambda: (self.of_perturb(asked), self.shards), asked.number)
+        reports = self.executor.shards(perturb, lambda: (self.of_perturb(asked), self.shards), asked.number)
         if not looks:
             shards: list[Manifest] = [record["shard"] for record in self.shards]
             self.cost(asked).keep_answers(asked.number, shards, reports)
@@ -524,7 +526,7 @@ class Pipeline:
         if not self.config.model.in_rounds:
             sums = self._each(add, lambda: self._of_add(answered), answered.number)
         call = partial(self.of_aggregate, answered, sums)
-        return self.made(self.execute.step(aggregate, call, answered.number))
+        return self.made(self.executor.step(aggregate, call, answered.number))
 
     def _of_reports(self, answered: Round) -> Call:
         """Every report there is, in a campaign those of earlier runs too."""

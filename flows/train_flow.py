@@ -9,7 +9,7 @@ from typing import Any
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.execute import ByPrefect
+from flows.executors import PrefectExecutor
 from flows.finish import finish, page_of_failure, stop_where_failed
 from flows.naming import command_again, run_name, tag_run, work_folder
 from flows.pipeline import Pipeline
@@ -72,7 +72,7 @@ def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
         run = Pipeline(
             store=store,
             config=config,
-            execute=ByPrefect(store, runners),
+            executor=PrefectExecutor(store, runners),
             timeline=timeline,
             command=command,
             name=flow_run.name,

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from flows.budget import Spent
 from flows.conversation import Conversation, Round
-from flows.execute import Inputs, Plainly, Shards
+from flows.executors import InlineExecutor, Inputs, Shards
 from flows.pipeline import Pipeline
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.mechanisms import mechanism_for
@@ -61,7 +61,7 @@ def shared_secret() -> bytes:
     return secrets.token_bytes(SECRET_BYTES)
 
 
-class Copying(Plainly):
+class Copying(InlineExecutor):
     """Steps as functions; those of `MADE_ONCE` are computed once a process.
 
     Keys of the holders' zone depend on their secret. New work folders that are called "work" have one secret, the others one of
@@ -113,7 +113,7 @@ class Chain(Pipeline):
     """
 
     def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
-        super().__init__(store=store, config=config, **({"execute": Copying(store)} | more))
+        super().__init__(store=store, config=config, **({"executor": Copying(store)} | more))
 
     @cached_property
     def first(self) -> Round:
@@ -128,7 +128,7 @@ class Chain(Pipeline):
     @cached_property
     def reports(self) -> list[Record]:
         assert self.spent
-        return self.execute.shards(perturb, lambda: (self.of_perturb(self.first), self.shards), 1)
+        return self.executor.shards(perturb, lambda: (self.of_perturb(self.first), self.shards), 1)
 
     @cached_property
     def totals(self) -> Record:
@@ -145,7 +145,7 @@ class RoundsChain(Pipeline):
     """One run in rounds, as far as it is asked for, without Prefect."""
 
     def __init__(self, store: Store, config: RunConfig, **more: Any) -> None:
-        super().__init__(store=store, config=config, **({"execute": Copying(store)} | more))
+        super().__init__(store=store, config=config, **({"executor": Copying(store)} | more))
         self.rounds: list[Round] = []
 
     @property
@@ -166,7 +166,7 @@ class RoundsChain(Pipeline):
 
     def next_question(self) -> Record:
         """What is asked after the rounds so far, or that nothing is."""
-        return self.execute.step(partition, lambda: self.of_partition(self.rounds))
+        return self.executor.step(partition, lambda: self.of_partition(self.rounds))
 
     def publish(self, question: Record, reports: Sequence[Record], number: int) -> Record:
         return self.add_up(Round(number, question, lambda: question["question"], reports))

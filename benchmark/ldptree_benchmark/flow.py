@@ -10,7 +10,7 @@ from typing import Any
 
 from prefect import flow, get_run_logger, unmapped
 
-from flows.execute import ByPrefect, Plainly
+from flows.executors import InlineExecutor, PrefectExecutor
 from flows.pipeline import Pipeline
 from flows.runner import Runners, runners_of
 from flows.server.run_log import refusal_shown
@@ -86,7 +86,7 @@ def benchmark(
         runners_of(run or RunnerConfig()) as runners,
     ):
         with refusal_shown(command):
-            sources, missing = find_rows(suite, ByPrefect(store, runners))
+            sources, missing = find_rows(suite, PrefectExecutor(store, runners))
             check_rows(store, suite, sources)
         wanted = list_cells(suite, sources, paper=paper)
         cells = [*_score(store, runners, wanted), *_left_out(suite, missing)]
@@ -135,7 +135,7 @@ def _find_leaks(store: Store, suite: Suite, dataset: str, source: Manifest | Law
     return record.facts
 
 
-def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law], dict[str, str]]:
+def find_rows(suite: Suite, executor: InlineExecutor) -> tuple[dict[str, Manifest | Law], dict[str, str]]:
     """Where each set's rows are, and why those of the others are not there. Raises LdptreeError where none are."""
     sources: dict[str, Manifest | Law] = {}
     missing: dict[str, LdptreeError] = {}
@@ -150,7 +150,7 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
                 check_files(config.dataset.name)
             key = config.model_dump_json()
             if key not in pooled:
-                pooled[key] = _pool(suite, config, execute)
+                pooled[key] = _pool(suite, config, executor)
             sources[name] = pooled[key]
         except LdptreeError as fault:
             missing[name] = fault
@@ -160,10 +160,10 @@ def find_rows(suite: Suite, execute: Plainly) -> tuple[dict[str, Manifest | Law]
     return sources, {name: str(fault) for name, fault in missing.items()}
 
 
-def _pool(suite: Suite, config: RunConfig, execute: Plainly) -> Manifest:
-    run = Pipeline(store=execute.store, config=config, execute=execute)
+def _pool(suite: Suite, config: RunConfig, executor: InlineExecutor) -> Manifest:
+    run = Pipeline(store=executor.store, config=config, executor=executor)
     spec = config.dataset
-    record = execute.step(
+    record = executor.step(
         pool_rows,
         lambda: {
             "public": run.ingested["public"],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import ConfigError, DataError
 from ldptree_benchmark.command import Asked, came_out, name_part, read_suite
 from ldptree_benchmark.flow import find_rows
@@ -114,10 +114,10 @@ def test_where_no_set_is_there_the_first_reason_is_told_with_its_exit_code(tmp_p
     suite = read_suite(write(tmp_path, tables=tables), Asked(only="people"))
     store = Store(tmp_path / "work")
     with pytest.raises(DataError, match=r"no data set is there. .*people.csv: no such file"):
-        find_rows(suite, Plainly(store))
+        find_rows(suite, InlineExecutor(store))
     (tmp_path / "people.csv").write_text("size,answer\n1,0\n2,1\n")
     with pytest.raises(ConfigError, match='unknown column "consent"'):
-        find_rows(suite, Plainly(store))
+        find_rows(suite, InlineExecutor(store))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_suite import suite_of
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree_benchmark.flow import find_rows
 from ldptree_benchmark.laws import LAWS, draw_law
 from ldptree_benchmark.rows import PRIVATE, PUBLIC, TEST, LabelledRows, find_leaks, read_rows, split_rows
@@ -71,7 +71,7 @@ def test_a_variant_may_have_other_public_people(tmp_path, monkeypatch):
         laws={}, brought={"people": table}, variants={"south": {"dataset": "people", "changes": {"public": "region = 'south'"}}},
     )  # fmt: skip
     store = Store(tmp_path / "work")
-    sources, missing = find_rows(suite, Plainly(store))
+    sources, missing = find_rows(suite, InlineExecutor(store))
     assert missing == {}
     public = {name: (read_rows(store, source).part == PUBLIC).sum() for name, source in sources.items()}
     assert public == {"people": 80, "south": 40}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_suite import PAIR, Here, suite_of
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import ConfigError, DataError, LdptreeError
 from ldptree_benchmark.flow import _score, find_rows, list_cells
 from ldptree_benchmark.learners import learner_of
@@ -112,11 +112,11 @@ learner = "majority"
 """
     )
     suite, store = load_suite(str(tmp_path / "mine.toml")), Store(tmp_path / "work")
-    sources, missing = find_rows(suite, Plainly(store))
+    sources, missing = find_rows(suite, InlineExecutor(store))
     assert missing == {}
     engine = Here(store)
     (cell,) = _score(store, engine, list_cells(suite, sources, paper=False))
     assert cell.score == 1.0  # private people have a > .5, and most public ones more than .2
     (tmp_path / "mine.csv").unlink()
     with pytest.raises(LdptreeError, match=r"no data set is there\. .*mine\.csv: no such file"):
-        find_rows(suite, Plainly(Store(tmp_path / "other")))
+        find_rows(suite, InlineExecutor(Store(tmp_path / "other")))

@@ -8,7 +8,7 @@ import pytest
 from first_fast import first_fast
 from workbooks import workbook
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import LdptreeError
 from ldptree_benchmark.flow import find_rows
 from ldptree_benchmark.rows import PUBLIC, find_leaks, read_rows, split_rows
@@ -37,7 +37,7 @@ def rows_of(store, name, **brought):
             "repetitions": 1,
         }
     )
-    found, missing = find_rows(suite, Plainly(store))
+    found, missing = find_rows(suite, InlineExecutor(store))
     assert missing == {}
     return read_rows(store, found[name])
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from flows.command.plan import Options, make_plan
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.pipeline import Pipeline
 from ldptree_benchmark.results.measured import Measured
 from schemas.config import RunConfig, load, parse
@@ -98,9 +98,9 @@ def try_cases(name: str, configs: list[RunConfig], work: Path) -> Iterator[tuple
     """A row of the table for each epsilon, and whether the interval held."""
     store = Store(work)
     options = Options(epsilon=",".join(f"{config.privacy.epsilon:g}" for config in configs))
-    plan = make_plan(Pipeline(store=store, config=configs[0], execute=Plainly(store)), options)
+    plan = make_plan(Pipeline(store=store, config=configs[0], executor=InlineExecutor(store)), options)
     for forecast, config in zip(plan.forecasts, configs, strict=True):
-        run = Pipeline(store=store, config=config, execute=Plainly(store))
+        run = Pipeline(store=store, config=config, executor=InlineExecutor(store))
         run.walk()
         scores = json.loads(store.file(run.scores["scores"], "scores.json").read_text())
         ours = scores["scores"]["ours"]

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.pipeline import Pipeline
 from ldptree_benchmark.results.measured import Measured
 from schemas.config import load
@@ -75,7 +75,7 @@ def measure(trips: Path) -> dict[str, float]:
 
     stop = listen(hear)
     store = Store(trips.parent / "work")
-    Pipeline(store=store, config=config, execute=Plainly(store)).walk()
+    Pipeline(store=store, config=config, executor=InlineExecutor(store)).walk()
     stop()
     sizes = {"MB raw": trips.stat().st_size / 1e6}
     for left in ("holders/read", "holders/cut", "curator/reports"):

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from flows.command.streams import make_console, print_json
 from flows.command.terminal import StepList
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.pipeline import Pipeline
 from flows.work_folder.provenance import in_use
 from ldptree.errors import ConfigError
@@ -95,7 +95,7 @@ def plan_and_print(
         faults_stay_in_zone(store, "plan", "curator"),
         in_use(store.root),
     ):
-        plan = make_plan(Pipeline(store=store, config=config, execute=Plainly(store)), options)
+        plan = make_plan(Pipeline(store=store, config=config, executor=InlineExecutor(store)), options)
     if out is not None:
         page = render_plan(plan, name=config.name, version=version("ldptree"))
         with written_whole(out, "--out") as aside:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from flows.budget import Cost, Spent, account_of, spent_now
 from flows.campaign import Terms
 from flows.command.terminal import shards_in_words
-from flows.execute import Call, Inputs, NotComputed, Pending, Shards
+from flows.executors import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
 from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
@@ -31,7 +31,7 @@ NO_ROOM = "; the ledger would refuse a question that was not asked before"
 
 
 @dataclass
-class Look:
+class PlanExecutor:
     """A search for steps, with what is known of each in the order of the run. Writes nothing.
 
     numbers  whether a round's lines say which it is.
@@ -209,15 +209,15 @@ def plan_of(config: RunConfig, work: Path) -> list[dict[str, str]]:
     return look_at(config, work)[0].lines
 
 
-def look_at(config: RunConfig, work: Path) -> tuple[Look, Pipeline]:
+def look_at(config: RunConfig, work: Path) -> tuple[PlanExecutor, Pipeline]:
     """Walk a run as far as its steps stand, and return what is known of them. Raises LdptreeError."""
     store = _used(work)
-    look = Look(store, config.model.in_rounds or config.model.settings.may_ask_again)
+    look = PlanExecutor(store, config.model.in_rounds or config.model.settings.may_ask_again)
     if store is None:
         nothing = Terms(config, config.dataset, None, None)
-        run = Pipeline(store=cast("Store", None), config=config, execute=look, given=nothing)
+        run = Pipeline(store=cast("Store", None), config=config, executor=look, given=nothing)
     else:
-        run = Pipeline(store=store, config=config, execute=look)
+        run = Pipeline(store=store, config=config, executor=look)
         _ = run.named
         ledger = account_of(store, config).read()  # a run is refused where it is not what was written
         ledger.hold_to(config.privacy.lifetime_epsilon)  # as the run will

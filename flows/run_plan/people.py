@@ -13,7 +13,7 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import TypeVar
 
-from flows.execute import NotComputed
+from flows.executors import NotComputed
 from flows.pipeline import Pipeline
 from tasks.data import source
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flows.budget import Spent
-from flows.run_plan.look import NO_ROOM, Look
+from flows.run_plan.look import NO_ROOM, PlanExecutor
 from schemas.config import RunConfig
 
 REFUSED = "the run is refused before any holder is asked: nothing would be spent"
@@ -31,7 +31,7 @@ def _may_be_refused(epsilon: float, spent: Spent | None) -> str:
     )
 
 
-def spending_of(config: RunConfig, look: Look) -> tuple[float, str]:
+def spending_of(config: RunConfig, look: PlanExecutor) -> tuple[float, str]:
     """The epsilon to spend, and a sentence that says so."""
     lines = look.lines
     in_parts = config.model.settings.CORRECTS and sum(line["name"] == "partition" for line in lines) > 1

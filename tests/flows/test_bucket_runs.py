@@ -18,7 +18,7 @@ from bucket_servers import SCHEMES, serve
 from chain import Chain, rides, rides_config
 from obstore.store import MemoryStore
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.finish import finish
 from flows.run_plan.look import plan_of
 from flows.work_folder.garbage import GRACE, collect_garbage
@@ -50,7 +50,7 @@ def over(monkeypatch):
 
 def walked(store, path, **changes):
     """A run without Prefect, to its end."""
-    run = Chain(store, rides_config(path, **changes), execute=Plainly(store))
+    run = Chain(store, rides_config(path, **changes), executor=InlineExecutor(store))
     run.walk()
     return run
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.finish import finish
 from ldptree.errors import LdptreeError
 from storage.store import Store
@@ -46,7 +46,7 @@ def walked(work, path):
         campaign={"name": "rides"},
         privacy={"lifetime_epsilon": 2.0},
     )
-    run = Chain(store, config, execute=Plainly(store))
+    run = Chain(store, config, executor=InlineExecutor(store))
     run.walk()
     finish(run)
     return run

@@ -141,7 +141,7 @@ def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(ch
 )
 def test_a_run_that_is_cancelled_says_where_and_whether_anybody_may_have_been_asked(chain, asks, said, cost):
     told = []
-    chain.execute.stop = lambda message, *_, **__: told.append(message)
+    chain.executor.stop = lambda message, *_, **__: told.append(message)
     chain.timeline.hear("ingest", "end", 1.0)
 
     def cancel():

@@ -13,7 +13,7 @@ import pytest
 from chain import Chain, rides, rides_config
 
 from flows.command.terminal import STEPS, steps_of
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.pipeline import Pipeline
 from flows.run_plan.look import plan_of
 from flows.run_plan.people import count_rows
@@ -217,7 +217,7 @@ def test_a_run_that_was_asked_twice_is_planned_round_by_round(tmp_path, capsys):
     assert [step["state"] for step in between] == ["cached", "compute"]
     assert between[1]["why"].startswith("round 2: ")
     assert told()["epsilon_to_spend"] == 2.0
-    Pipeline(store=chain.store, config=chain.config, execute=Plainly(chain.store)).walk()
+    Pipeline(store=chain.store, config=chain.config, executor=InlineExecutor(chain.store)).walk()
     after = told()
     assert {step["state"] for step in after["steps"]} == {"cached"}
     assert [step["name"] for step in after["steps"]].count("perturb") == 2

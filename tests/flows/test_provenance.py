@@ -8,7 +8,7 @@ import shutil
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.finish import last_of_each_step, write_json
 from flows.pipeline import Pipeline
 from flows.run_plan.look import plan_of
@@ -431,7 +431,9 @@ def test_the_protocol_of_a_run_is_explained_though_nothing_more_was_asked(tmp_pa
     """Where Algorithm 2 might have asked again and did not, the last question is none."""
     settings = {"model": {"prune": "paper"}, "privacy": {"epsilon": 50.0}, "evaluate": False}
     config = rides_config(rides(tmp_path / "rides.csv", 300, 1), **settings)
-    run = Pipeline(store=Store(tmp_path / "work"), config=config, execute=Plainly(Store(tmp_path / "work")))
+    run = Pipeline(
+        store=Store(tmp_path / "work"), config=config, executor=InlineExecutor(Store(tmp_path / "work"))
+    )
     run.walk()
     asked = [record for record in run.records if record.step == "partition"]
     assert [record.facts["is_left"] for record in asked] == [True, False]

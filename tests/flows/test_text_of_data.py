@@ -26,7 +26,7 @@ from chain import Chain, rides_config
 from markdown_it import MarkdownIt
 
 from flows.command.init import init
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.finish import finish
 from flows.pipeline import Pipeline
 from flows.server import run_log
@@ -285,7 +285,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     dataset = {"name": HOSTILE["HTML"] + HOSTILE["clears the screen"], "drop": [], "categorical": ["firm"]}
     config = rides_config(path, dataset=dataset | {"positive": LABELS[0]}, model={"depth": 4})
     store = Store(folder / "work")
-    walked = Pipeline(store=store, config=config, execute=Plainly(store), name="odd")
+    walked = Pipeline(store=store, config=config, executor=InlineExecutor(store), name="odd")
     walked.walk()
     finish(walked)
     facts = read_facts(store, walked.page["page"])

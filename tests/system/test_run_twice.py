@@ -31,7 +31,7 @@ from prefect.logging.configuration import setup_logging
 from whole_runs import run as run_by_prefect
 from whole_runs import until
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from flows.finish import finish, stop_where_failed
 from flows.pipeline import Pipeline
 from ldptree.errors import DataError
@@ -164,7 +164,7 @@ def ran(config: Any, work: Path) -> dict[str, Any]:
         store, timeline = Store(work), Timeline()
         said: list[Any] = []
         with timeline.listening():
-            pipeline = Pipeline(store=store, config=config, execute=Plainly(store), timeline=timeline)
+            pipeline = Pipeline(store=store, config=config, executor=InlineExecutor(store), timeline=timeline)
             try:
                 stop_where_failed(pipeline)
                 pipeline.walk()

@@ -10,7 +10,7 @@ import pytest
 from chain import Chain, example_protocol, perturb_shard, publish, rides, rides_config, shards_of
 from first_fast import first_fast
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
@@ -259,7 +259,7 @@ def test_in_however_many_parts_reports_are_added_up_the_totals_are_the_same(tmp_
     for n_files in (64, 2):
         monkeypatch.setattr("tasks.answers.add.PART_SHARDS", n_files)
         store = Store(tmp_path / f"{n_files}")
-        run = Chain(store, config, execute=Plainly(store))
+        run = Chain(store, config, executor=InlineExecutor(store))
         found.append(run.totals)
         assert sum(record.step == "add" for record in run.records) == (3 if n_files == 2 else 1)
     whole, parts = found

@@ -207,7 +207,7 @@ def refuses(run: Pipeline, exit_code: int) -> LdptreeError:
     with pytest.raises((ProtocolMismatch, BudgetError)) as stopped:
         run.walk()
     assert stopped.value.exit_code == exit_code
-    assert not list((run.store.root / "curator" / "reports").rglob(f"round-{run.execute.number}/*"))
+    assert not list((run.store.root / "curator" / "reports").rglob(f"round-{run.executor.number}/*"))
     assert not list((run.store.root / "holders").rglob("faults/*"))
     return stopped.value
 
@@ -235,7 +235,7 @@ def test_a_forged_question_is_answered_by_nobody_and_charged_to_nobody(
 ):
     store = Store(tmp_path / "work")
     config = FAMILIES[family](tmp_path, **RELEASE)
-    run = Pipeline(store=store, config=config, execute=Forging(store, forge, number))
+    run = Pipeline(store=store, config=config, executor=Forging(store, forge, number))
     message = str(refuses(run, exit_code))
     assert message.count("\n") == 0
     assert "Nobody answered it." in message
@@ -255,7 +255,7 @@ def test_a_trial_that_charges_nobody_answers_no_forged_question_either(tmp_path,
             return replace(protocol_of(text), simulation=False)
         return {key: value for key, value in text.items() if key != "simulation"}
 
-    run = Pipeline(store=store, config=FAMILIES[family](tmp_path), execute=Forging(store, forged, 1))
+    run = Pipeline(store=store, config=FAMILIES[family](tmp_path), executor=Forging(store, forged, 1))
     assert run.terms.config.is_trial
     refuses(run, 4 if forge is at_20 else 5)
 
@@ -273,16 +273,16 @@ def test_over_all_rounds_nobody_spends_more_than_epsilon_whoever_a_question_is_p
 ):
     store = Store(tmp_path / "work")
     config = FAMILIES[family](tmp_path, simulation={"noise_seed": 3}, release=True, evaluate=False)
-    run = Pipeline(store=store, config=config, execute=Forging(store, forge, number))
+    run = Pipeline(store=store, config=config, executor=Forging(store, forge, number))
     assert "in earlier rounds" in str(refuses(run, 4))
-    assert run.execute.true is not None
+    assert run.executor.true is not None
 
 
 def test_a_mask_that_the_configuration_keeps_is_not_sent_because_the_question_asks_for_it(tmp_path):
     store = Store(tmp_path / "work")
     own = {"model": {"estimator": "histoftree", "t": 2, "p": 1, "mask_release": "none"}}
     config = FAMILIES["histoftree"](tmp_path, **RELEASE | own)
-    run = Pipeline(store=store, config=config, execute=Forging(store, with_the_mask, 2))
+    run = Pipeline(store=store, config=config, executor=Forging(store, with_the_mask, 2))
     assert "mask" in str(refuses(run, 5))
 
 
@@ -301,7 +301,7 @@ def names_the_label(run: Pipeline) -> bytes:
 def test_an_encoding_that_names_the_label_shows_it_to_nobody(tmp_path, is_whole):
     store = Store(tmp_path / "work")
     config = FAMILIES["public_features"](tmp_path, **RELEASE)
-    run = Pipeline(store=store, config=config, execute=Copying(store))
+    run = Pipeline(store=store, config=config, executor=Copying(store))
     text, encoding = names_the_label(run), run.scaled["encoding"]
     (store.root / encoding.names[0]).write_bytes(text)
     if is_whole:
@@ -319,7 +319,7 @@ def test_an_encoding_that_names_the_label_shows_it_to_nobody(tmp_path, is_whole)
 def test_an_encoding_swapped_after_holders_showed_their_features_is_answered_by_nobody(tmp_path, family):
     """Else the label would count among what is shown, and each report would tell it."""
     store = Store(tmp_path / "work")
-    run = Pipeline(store=store, config=FAMILIES[family](tmp_path, **RELEASE), execute=Copying(store))
+    run = Pipeline(store=store, config=FAMILIES[family](tmp_path, **RELEASE), executor=Copying(store))
     text = names_the_label(run)
     assert run.shown
     asked = run.ask([])
@@ -347,14 +347,14 @@ def test_holders_whose_reports_are_taken_away_before_they_noted_them_draw_no_oth
         raise OSError("the owner of the curator's zone is at it")
 
     for _ in range(3):
-        run = Pipeline(store=store, config=config, execute=Copying(store))
+        run = Pipeline(store=store, config=config, executor=Copying(store))
         with monkeypatch.context() as patch:
             patch.setattr("tasks.perturb.manifest_of", take)
             with pytest.raises(LdptreeError):
                 run.walk()
         for path in reports_in(store):
             path.unlink()
-    run = Pipeline(store=store, config=config, execute=Copying(store))
+    run = Pipeline(store=store, config=config, executor=Copying(store))
     assert run.conversation
     assert {path.read_bytes() for path in reports_in(store)} >= set(drawn)
     assert len(set(drawn)) == 1
@@ -375,7 +375,7 @@ def test_a_question_swapped_between_the_charge_and_the_draw_is_answered_by_nobod
     """Another tree, or another range of the label: as cheap, and answered by the same mechanism."""
     store = Store(tmp_path / "work")
     config = FAMILIES[family](tmp_path, **RELEASE | {"simulation": {"noise_seed": noise_seed}})
-    run = Pipeline(store=store, config=config, execute=Forging(store, true, 1))
+    run = Pipeline(store=store, config=config, executor=Forging(store, true, 1))
     asked = run.ask([])
     assert run.charge(asked, None)
     path = store.root / asked.question().names[0]
@@ -459,7 +459,7 @@ def test_a_campaign_that_answered_answers_no_other_question_later(tmp_path, forg
         Store(tmp_path / "work"),
         [rides(tmp_path / "1.csv", 400, 1), rides(tmp_path / "2.csv", 400, 2)],
     )
-    first = Pipeline(store=store, config=rides_config(paths[0], **CAMPAIGN), execute=Copying(store))
+    first = Pipeline(store=store, config=rides_config(paths[0], **CAMPAIGN), executor=Copying(store))
     assert first.conversation
     published = store.root / "curator" / "campaigns" / "weekly" / "published.json"
     content = json.loads(published.read_bytes())
@@ -468,7 +468,7 @@ def test_a_campaign_that_answered_answers_no_other_question_later(tmp_path, forg
     published.write_bytes(stamped("published", kept))
     before = reports_in(store)
     for files in ([paths[0]], paths):  # the first one's reports stand already
-        later = Pipeline(store=store, config=rides_config(*files, **CAMPAIGN), execute=Copying(store))
+        later = Pipeline(store=store, config=rides_config(*files, **CAMPAIGN), executor=Copying(store))
         if not exit_code:
             assert later.conversation
             continue
@@ -481,7 +481,7 @@ def test_a_campaign_that_answered_answers_no_other_question_later(tmp_path, forg
 def test_a_campaign_answers_no_other_tree_after_its_first(tmp_path):
     """As cheap, by the same mechanism: its holders know the question that they answered by their own ledger."""
     store, path = Store(tmp_path / "work"), rides(tmp_path / "1.csv", 400, 1)
-    first = Pipeline(store=store, config=rides_config(path, **CAMPAIGN), execute=Copying(store))
+    first = Pipeline(store=store, config=rides_config(path, **CAMPAIGN), executor=Copying(store))
     assert first.conversation
     published = store.root / "curator" / "campaigns" / "weekly" / "published.json"
     content = json.loads(published.read_bytes())
@@ -491,7 +491,7 @@ def test_a_campaign_answers_no_other_tree_after_its_first(tmp_path):
     }
     published.write_bytes(stamped("published", kept))
     before, charges = reports_in(store), sorted((store.root / "holders" / "ledger").rglob("*.charge"))
-    later = Pipeline(store=store, config=rides_config(path, **CAMPAIGN), execute=Copying(store))
+    later = Pipeline(store=store, config=rides_config(path, **CAMPAIGN), executor=Copying(store))
     with pytest.raises(ProtocolMismatch, match="answered another question before"):
         _ = later.conversation
     assert reports_in(store) == before

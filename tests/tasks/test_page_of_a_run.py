@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from chain import Chain, RoundsChain, rides, rides_config, shells, shells_config
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.encoding import Encoding, NumericFeature
 from storage.store import Store
 from tasks.artifacts import read_protocol
@@ -63,7 +63,7 @@ def test_a_stopped_run_knows_its_time_and_its_rows(run):
 def test_no_two_steps_of_a_run_in_rounds_went_on_at_once(tmp_path):
     config = shells_config(shells(tmp_path / "shells.csv", 900, 1), evaluate=False)
     store = Store(tmp_path / "work")
-    run = RoundsChain(store, config, execute=Plainly(store))
+    run = RoundsChain(store, config, executor=InlineExecutor(store))
     with run.timeline.listening():
         run.walk()
     steps = list_steps(run.timeline)

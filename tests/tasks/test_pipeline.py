@@ -8,7 +8,7 @@ import pytest
 from chain import fares, fares_config, mended, rides, rides_config, scores_of, shells, shells_config
 from first_fast import first_fast
 
-from flows.execute import Found, Pending, Plainly
+from flows.executors import CachedOnly, InlineExecutor, Pending
 from flows.pipeline import Pipeline
 from storage.store import Store
 
@@ -36,7 +36,7 @@ def walked(request, tmp_path_factory):
     """A finished run. Only to be read."""
     room = tmp_path_factory.mktemp("walked")
     store = Store(room / "work")
-    run = Pipeline(store=store, config=RUNS[request.param](room), execute=Plainly(store))
+    run = Pipeline(store=store, config=RUNS[request.param](room), executor=InlineExecutor(store))
     run.walk()
     return run
 
@@ -63,7 +63,7 @@ def digests(run):
 
 def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
     before = sorted(walked.store.root.rglob("*"))
-    again = Pipeline(store=walked.store, config=walked.config, execute=Plainly(walked.store))
+    again = Pipeline(store=walked.store, config=walked.config, executor=InlineExecutor(walked.store))
     again.walk()
     assert digests(again) == digests(walked)
     assert again.conversation.spent == walked.conversation.spent
@@ -73,17 +73,17 @@ def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
 def test_the_same_seeds_learn_and_score_the_same_in_another_folder(walked, tmp_path):
     """With other holders' secrets, and so with other keys."""
     store = Store(tmp_path / "elsewhere")
-    again = Pipeline(store=store, config=walked.config, execute=Plainly(store))
+    again = Pipeline(store=store, config=walked.config, executor=InlineExecutor(store))
     again.walk()
     assert scores_of(again) == scores_of(walked)
     assert again.model["model"].digest == walked.model["model"].digest
 
 
 def test_whoever_only_looks_finds_what_the_run_left_and_nothing_before_it(walked, tmp_path):
-    found = Pipeline(store=walked.store, config=walked.config, execute=Found(walked.store))
+    found = Pipeline(store=walked.store, config=walked.config, executor=CachedOnly(walked.store))
     assert found.scaled == walked.scaled
     empty = Store(tmp_path / "work")
-    nothing = Pipeline(store=empty, config=walked.config, execute=Found(empty))
+    nothing = Pipeline(store=empty, config=walked.config, executor=CachedOnly(empty))
     nothing.walk()
     assert nothing.records == []
     assert isinstance(nothing.model, Pending)
@@ -104,7 +104,9 @@ def test_the_curators_steps_need_nothing_of_the_holders(walked, tmp_path):
     for made in ("holders", "simulation", "public/scale", *(f"curator/{n}" for n in CURATORS)):
         shutil.rmtree(work / made, ignore_errors=made == "curator/add")  # there is none in rounds
     store = Store(work)
-    again = WithoutHolders(store=store, config=walked.config, execute=Plainly(store)).with_answers_of(walked)
+    again = WithoutHolders(store=store, config=walked.config, executor=InlineExecutor(store)).with_answers_of(
+        walked
+    )
     assert again.scaled
     assert again.model
     assert not (work / "holders").exists()

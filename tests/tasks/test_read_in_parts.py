@@ -11,7 +11,7 @@ import pytest
 from chain import Chain, rides, rides_config
 from first_fast import first_fast
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import DataError
 from storage.store import Store
 
@@ -55,7 +55,7 @@ def reading(work, files, monkeypatch, part_bytes, **dataset):
     store = Store(work)
     if store.objects.size("holders/secret") is None:
         store.objects.put("holders/secret", b"s" * 32)
-    return Chain(store, rides_config(*files, dataset=dataset), execute=Plainly(store))
+    return Chain(store, rides_config(*files, dataset=dataset), executor=InlineExecutor(store))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from chain import NEW_PEOPLE, Chain, inputs_of, rides, rides_config
 from first_fast import first_fast
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import DataError
 from storage import tables
 from storage.digests import Hasher
@@ -263,9 +263,9 @@ def test_in_however_many_parts_rows_are_cut_the_shards_are_the_same(
         store = Store(tmp_path / f"work-{rows_at_once}")
         store.objects.put("holders/secret", b"s" * 32)
         if case.startswith("a campaign"):
-            first = Chain(store, rides_config(paths[1], **CUTS[case]), execute=Plainly(store))
+            first = Chain(store, rides_config(paths[1], **CUTS[case]), executor=InlineExecutor(store))
             first.walk()
-        chain = Chain(store, rides_config(*paths, **CUTS[case]), execute=Plainly(store))
+        chain = Chain(store, rides_config(*paths, **CUTS[case]), executor=InlineExecutor(store))
         record = chain.held
         assert len(chain.ingested["private"].files) > len(paths)
         held_back = tables.read(store.files(record["test"])).to_pylist() if record["test"].files else []

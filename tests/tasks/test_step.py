@@ -8,7 +8,7 @@ import os
 import pytest
 from chain import Chain, rides, rides_config
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import ConfigError, LdptreeError
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.store import Store
@@ -29,7 +29,7 @@ def computed(store, config):
 
     stop = progress.listen(hear)
     try:
-        chain = Chain(store, config, execute=Plainly(store))
+        chain = Chain(store, config, executor=InlineExecutor(store))
         assert chain.scores
     finally:
         stop()

@@ -50,7 +50,7 @@ def two_questions(path, work, **changes):
     model = {"estimator": "correction", "depth": "auto", "base": "forest"} | changes.pop("model", {})
     config = rides_config(path, dataset={"drop": []}, model=model, **changes)
     store = Store(work)
-    return Pipeline(store=store, config=config, execute=Copying(store))
+    return Pipeline(store=store, config=config, executor=Copying(store))
 
 
 @pytest.fixture(scope="module")

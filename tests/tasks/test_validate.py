@@ -10,7 +10,7 @@ import pytest
 from chain import Chain, rides, rides_config
 from first_fast import first_fast
 
-from flows.execute import Plainly
+from flows.executors import InlineExecutor
 from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
@@ -230,7 +230,7 @@ def test_in_however_many_parts_rows_are_counted_the_outcome_is_the_same(tmp_path
         monkeypatch.setattr("storage.raw.pieces.cut", lambda *_: [])
         store = Store(tmp_path / f"work-{part_bytes}")
         store.objects.put("holders/secret", b"s" * 32)
-        chain = Chain(store, config, execute=Plainly(store))
+        chain = Chain(store, config, executor=InlineExecutor(store))
         record = chain.checked
         assert len(chain.counted) == n_parts
         (counts,) = store.files(record["counts"])

@@ -1,4 +1,4 @@
-"""Run steps as functions or Prefect tasks, or only look them up in the store. The steps are in `pipeline`."""
+"""Executors of steps: as functions, as Prefect tasks, or from the store alone. The steps are in `pipeline`."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def known(record: Record) -> Record:
     return record
 
 
-class Execute(Protocol):
-    """One way in which steps come about. Those that only look write nothing, and answer `Pending` for what is not there."""
+class Executor(Protocol):
+    """Run steps, or look them up. An executor that only looks writes nothing, and answers `Pending` for what is not there."""
 
     only_looks: ClassVar[bool]
 
@@ -73,7 +73,7 @@ class Execute(Protocol):
 
 
 @dataclass
-class Plainly:
+class InlineExecutor:
     """Run steps as plain functions, for tests and without a server."""
 
     store: Store
@@ -100,8 +100,8 @@ class Plainly:
 
 
 @dataclass
-class ByPrefect(Plainly):
-    """Steps as Prefect tasks of the current flow, shards mapped by `runners`; what they leave is in its log."""
+class PrefectExecutor(InlineExecutor):
+    """Run steps as Prefect tasks of the current flow, with shards mapped by `runners`, and log what they leave."""
 
     runners: Runners
 
@@ -169,8 +169,8 @@ def _label(task: StepTask, round_number: int) -> str:
 
 
 @dataclass
-class Found:
-    """Steps that stand, and nothing else."""
+class CachedOnly:
+    """Look steps up in the store, and run none."""
 
     store: Store
     only_looks: ClassVar[bool] = True
