@@ -108,9 +108,9 @@ def write_configuration() -> Iterator[str]:
         "",
         WRITTEN,
         "",
-        "For everybody who writes a configuration: every key of the TOML file, told from the code that checks it.",
+        "For everybody who writes a configuration: every key of the TOML file, generated from the code that checks it.",
         "",
-        "A file is checked whole before anything starts; every problem is told at once, with the nearest known name. "
+        "A file is checked whole before anything starts; all problems are reported together, each with the closest valid name. "
         "`--set KEY=VALUE` sets any key for one run, and `KEY=` takes away a key that the file sets.",
         "",
         "## The run",

@@ -35,7 +35,7 @@ CONNECT_SECONDS = 5.0
 POLL_SECONDS = 5.0
 ALONE_SECONDS = 120.0
 """How long a cluster may be without any CPU while machines come and go."""
-FINISHED_STAND = "Finished shards stand; the same command goes on from there."
+FINISHED_STAND = "Finished shards are kept; the same command continues from there."
 
 
 @dataclass

@@ -152,7 +152,7 @@ def add_remedy(fault: str, key: str, raw: dict[str, Any], assignments: Sequence[
     is_typed = any(_key_of(assignment)[: len(keys)] == keys for assignment in assignments)
     if is_typed or "leave it out" not in fault.lower() or not _has(raw, keys):
         return fault
-    return f"{fault} (--set {key}= takes it away)"
+    return f"{fault} (--set {key}= removes it)"
 
 
 def _apply(raw: dict[str, Any], assignment: str) -> None:

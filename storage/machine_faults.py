@@ -13,7 +13,7 @@ from ldptree.errors import ConfigError, LdptreeError
 from schemas.named_files import shown_path
 from storage.objects.object_store import NotReached
 
-GOES_ON = "run the same command: it goes on from there"
+GOES_ON = "run the same command: it continues from there"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY)
 _MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)

@@ -123,7 +123,7 @@ def benchmark_here(name: str, asked: Asked, work: Path, *, as_json: bool) -> boo
                 )
             server = Server(store.root, again=asked.command(name))
             if server.temporary:
-                shown.say("starting this run's server; the first in a work folder takes longest")
+                shown.say("starting Prefect (slower the first time in a folder)")
             try:
                 summary = _run(suite, part, asked, asked.command(name), store, server)
             finally:

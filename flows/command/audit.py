@@ -125,7 +125,7 @@ def named(mechanism: str, label: str, classes: int) -> tuple[str, ...]:
     near = get_close_matches(mechanism, [*CHOICES, *OF_NUMBERS, "all"], n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     raise ConfigError(
-        f'no mechanism is called "{mechanism}": {hint}Known are {", ".join([*CHOICES, *OF_NUMBERS])}, and all'
+        f'unknown mechanism "{mechanism}"; {hint}known: {", ".join([*CHOICES, *OF_NUMBERS])}, all'
     )
 
 

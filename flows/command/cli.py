@@ -97,7 +97,9 @@ def init(
     public: Annotated[
         str | None,
         typer.Option(
-            "--public", metavar="RULE", help="Which rows everybody may see; only they are looked at."
+            "--public",
+            metavar="RULE",
+            help='Rows that are public, for example "company_id = 6". Only these are read.',
         ),
     ] = None,
     sheet: Annotated[str | None, typer.Option("--sheet", help="The sheet of a workbook.")] = None,
@@ -105,7 +107,7 @@ def init(
         Path | None, typer.Option("--out", help="The configuration to write; NAME.toml by default.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask what the values do not tell.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask about anything that the data leave open.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Look at some rows of a file, and write a configuration that runs as it is."""
@@ -124,13 +126,15 @@ def run(
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set a key of the configuration; KEY= takes it away."
+            "--set",
+            metavar="KEY=VALUE",
+            help="Override a setting, for example privacy.epsilon=1; KEY= removes it.",
         ),
     ] = None,
     work: Work = WORK,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=256, help="Shards computed at once; without it as many as there are CPUs."),
+        typer.Option(min=1, max=256, help="Shards to compute in parallel (default: one per CPU)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     debug: Debug = False,
@@ -138,7 +142,7 @@ def run(
     release: Annotated[
         bool,
         typer.Option(
-            "--release", help="Draw real coins and charge the ledger, though private rows are scored on."
+            "--release", help="Use real noise and spend privacy budget, although private rows are scored."
         ),
     ] = False,
 ) -> None:
@@ -187,13 +191,15 @@ def plan(
     accuracy: Annotated[
         float | None,
         typer.Option(
-            "--accuracy", help="Also say what it takes to reach this share right; without --detect."
+            "--accuracy",
+            help="Target accuracy, such as 0.65: how many people and which epsilon reach it? Not with --detect.",
         ),
     ] = None,
     mse: Annotated[
         float | None,
         typer.Option(
-            "--mse", help="Also say what it takes to reach this mean squared error; without --detect."
+            "--mse",
+            help="Target mean squared error: how many people and which epsilon reach it? Not with --detect.",
         ),
     ] = None,
     detect: Annotated[
@@ -482,7 +488,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Options of every command."""

@@ -84,7 +84,9 @@ def fetch(name: str, to: Path | None) -> list[str]:
         raise ConfigError(f"{name}: simulated data are made, not fetched: ldptree datasets make {name}")
     home = to or (Path(os.environ["LDPTREE_DATA"]) if os.environ.get("LDPTREE_DATA") else None)
     if home is None:
-        raise ConfigError("fetch: where to? Set LDPTREE_DATA to the folder of data sets, or type --to FOLDER")
+        raise ConfigError(
+            "fetch: where should the files go? Set LDPTREE_DATA to the folder of data sets, or add --to FOLDER"
+        )
     source, lines = sources()[name], []
     if brought := [file for file, stated in source.files.items() if not stated.url]:
         raise ConfigError(

@@ -27,7 +27,7 @@ TERMINATED = 143
 """What a shell says of a process that a termination signal ended."""
 
 EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-FINISHED_STEPS_STAND = "ldptree: interrupted. Finished steps stand; the same command goes on from there."
+FINISHED_STEPS_STAND = "ldptree: interrupted. Finished steps are kept; the same command continues from there."
 GRACE_SECONDS = 20.0
 
 Handlers = dict[signal.Signals, Any]

@@ -89,7 +89,7 @@ def plan_and_print(
         )
     store = Store(work)
     store.check_rights()
-    title = f"{config.name}: public rows play the people; many rows or sizes take minutes"
+    title = f"{config.name}: planning from public rows alone; many rows or sizes take minutes"
     with (
         StepList(title, (MODELS, GRID), quiet=as_json),
         faults_stay_in_zone(store, "plan", "curator"),

@@ -51,7 +51,7 @@ def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, comma
                 shown.say(sentence)
             server = Server(store.root, again=command)
             if server.temporary:
-                shown.say("starting this run's server; the first in a work folder takes longest")
+                shown.say("starting Prefect (slower the first time in a folder)")
             try:
                 summary = _run(config, store, server, debug=debug, command=command)
             finally:
@@ -87,13 +87,12 @@ def _asked(summary: dict[str, Any]) -> str:
     """Say who was asked what, in a line or a few."""
     if "rounds" in summary:
         lines = [
-            f"{r['n_asked']:,} holders, epsilon {r['epsilon']:.4g}: {r['about']}" for r in summary["rounds"]
+            f"{r['n_asked']:,} people at epsilon {r['epsilon']:.4g}: {r['about']}" for r in summary["rounds"]
         ]
-        return "\n".join([*lines, f"no holder spent more than epsilon {summary['epsilon_spent']:.4g}"])
+        return "\n".join([*lines, f"nobody spent more than epsilon {summary['epsilon_spent']:.4g}"])
     return (
-        f"{summary['n_private']:,} holders reported once, {summary['mechanism']} at epsilon {summary['epsilon']:g} "
-        f"({summary['form']}); {summary['n_public']:,} public rows; "
-        f"{summary['cells']:,} cell{'' if summary['cells'] == 1 else 's'}"
+        f"{summary['n_private']:,} people reported once at epsilon {summary['epsilon']:g}; "
+        f"{summary['n_public']:,} public rows; {summary['cells']:,} group{'' if summary['cells'] == 1 else 's'}"
     )
 
 
@@ -162,21 +161,20 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     lines.append(_asked(summary))
     if summary["trial"]:
         lines.append(
-            f"{summary['protection']} It is a trial, and no ledger was charged: --release or [campaign] asks people."
+            f"{summary['protection']} This was a trial; no privacy budget was spent. "
+            "To collect for real, add --release or a [campaign]."
         )
     elif summary["seeded"]:
         lines.append(PROTECTS_NOBODY)
     else:
         lines.append(
-            f"{summary['protection']} The ledger counts this release: no holder has spent more than epsilon "
-            f"{summary['largest_spend']:g} in this work folder."
+            f"{summary['protection']} Across this work folder nobody has spent more than epsilon "
+            f"{summary['largest_spend']:g}."
         )
     lines += _left_out(summary["columns_left_out"])
     lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:
-        lines.append(
-            "Prefect was started for this run alone; `ldptree ui` keeps one up, and says how runs use it and save that wait."
-        )
+        lines.append("Tip: leave `ldptree ui` running, and runs start at once. It says how.")
     for line in (*lines, f"{summary['finding']} {say_estimator(summary)}"):
         console.print(line, soft_wrap=True)
     sys.stdout.flush()

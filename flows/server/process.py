@@ -170,7 +170,7 @@ class Server:
             if answers(self.url, seconds=NAMED_SECONDS):
                 raise
             raise LdptreeError(
-                f"the Prefect server of this run ({self.url}) does not answer any more. Finished steps stand. Go on with: "
+                f"the Prefect server of this run ({self.url}) does not answer any more. Finished steps are kept. Continue with: "
                 f"{self._again}"
             ) from None
 

@@ -53,7 +53,7 @@ WORDS = {
     "digest": "model",
 }
 DIGEST_DIGITS = 12
-REMEDY_STARTED = "Finished steps stand. Once the cause is gone, this goes on from there:"
+REMEDY_STARTED = "Finished steps are kept. Fix the cause, then continue with:"
 REMEDY_REFUSED = (
     "Nobody was asked. Correct what is named above, in the configuration or the run's parameters, then:"
 )

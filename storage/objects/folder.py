@@ -82,7 +82,9 @@ class FolderObjects:
         path = self.path(name)
         with open(path, "rb", opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ArtifactCorrupt(f"{path}: no file. Move it away; the same command goes on from there.")
+                raise ArtifactCorrupt(
+                    f"{path}: no file. Move it away; the same command continues from there."
+                )
             return file.read()
 
     def size(self, name: str) -> int | None:

@@ -197,7 +197,7 @@ def test_an_interrupted_run_says_how_it_goes_on(typed, monkeypatch, ended_by, co
     assert typed("run", "quickstart") == (
         code,
         "",
-        "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n",
+        "ldptree: interrupted. Finished steps are kept; the same command continues from there.\n",
     )
 
 

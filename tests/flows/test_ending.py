@@ -64,7 +64,7 @@ main()
         (
             "raise KeyboardInterrupt",
             130,
-            "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n",
+            "ldptree: interrupted. Finished steps are kept; the same command continues from there.\n",
         ),
         ("pass", 0, ""),
     ],
@@ -153,4 +153,4 @@ def test_ctrl_c_while_the_program_is_still_being_imported_is_an_interrupt(tmp_pa
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err == "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n"
+    assert err == "ldptree: interrupted. Finished steps are kept; the same command continues from there.\n"

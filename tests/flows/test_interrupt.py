@@ -40,7 +40,7 @@ def test_an_interrupt_that_python_swallows_ends_the_process_all_the_same(begin, 
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code
-    assert err == "ldptree: interrupted. Finished steps stand; the same command goes on from there.\n"
+    assert err == "ldptree: interrupted. Finished steps are kept; the same command continues from there.\n"
 
 
 WITHIN = """

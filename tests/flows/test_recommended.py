@@ -131,9 +131,9 @@ def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, tria
     summary = SUMMARY | {"estimator": "lpct", "trial": trial, "seeded": seeded, "why_chosen": why}
     running._show(summary, is_label_declared=False, temporary=False)
     said = capsys.readouterr().out
-    assert ("no ledger was charged" in said) is trial
+    assert ("no privacy budget was spent" in said) is trial
     assert (PROTECTS_NOBODY in said) is (seeded and not trial)
-    assert ("no holder has spent more than epsilon 3" in said) is not (seeded or trial)
+    assert ("nobody has spent more than epsilon 3" in said) is not (seeded or trial)
     end = "Estimator: lpct, as 240 public rows are too few." if why else "Estimator: lpct, as configured."
     assert said.splitlines()[-1] == f"f {end}"
 

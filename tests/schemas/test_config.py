@@ -311,14 +311,14 @@ def test_only_a_key_that_is_there_can_be_taken_away(key):
 
 def test_what_is_to_be_left_out_is_told_with_how_to_do_it():
     """Where assignments are in play, and of a key that the file sets: what was typed need only not be typed."""
-    remedy = r"model\.label_range: is for .*leave it out .*\(--set model\.label_range= takes it away\)"
+    remedy = r"model\.label_range: is for .*leave it out .*\(--set model\.label_range= removes it\)"
     with pytest.raises(ConfigError, match=remedy):
         load("wine", ["model.estimator=correction"])
     for config, typed in (("wine", ["model.base=tree"]), ("quickstart", ["model.label_range=[0, 1]"])):
         with pytest.raises(ConfigError) as told:
             load(config, typed)
         assert "leave it out" in str(told.value)
-        assert "takes it away" not in str(told.value)
+        assert "removes it" not in str(told.value)
 
 
 @pytest.mark.parametrize("assignment", ["privacy.epsilon", "=3", ".epsilon=3", "privacy..epsilon=3"])

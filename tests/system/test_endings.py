@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(900 + 10
 
 AT_ONCE = 3
 STEP = re.compile(r"\w+ +\d+\.\d s  \w+(, \d+ shards?)?")
-INTERRUPTED = "ldptree: interrupted. Finished steps stand; the same command goes on from there."
+INTERRUPTED = "ldptree: interrupted. Finished steps are kept; the same command continues from there."
 
 
 @pytest.fixture(scope="module", autouse=True)

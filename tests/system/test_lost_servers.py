@@ -41,7 +41,7 @@ def test_a_server_that_is_lost_in_a_run_ends_it_with_what_goes_on_from_there(api
     told = err.splitlines()[-1]
     assert re.fullmatch(
         r"ldptree: the Prefect server of this run \(http://127\.0\.0\.1:\d+/api\) does not answer any more\. "
-        f"Finished steps stand\\. Go on with: ldptree run {config} --work {work}",
+        f"Finished steps are kept\\. Continue with: ldptree run {config} --work {work}",
         told,
     )
     assert sum(line.startswith("ldptree:") for line in err.splitlines()) == 1

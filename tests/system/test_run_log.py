@@ -87,7 +87,7 @@ def test_a_run_that_stopped_shows_the_command_that_goes_on(monkeypatch, deployed
         monkeypatch.setattr(module, "flow_run", flow_run)
     text = run_log.describe_failure("Full.", command="ldptree run rides", has_started=has_started)
     assert text.splitlines()[-1] == command
-    assert ("Finished steps stand." in text) is has_started
+    assert ("Finished steps are kept." in text) is has_started
 
 
 def test_a_step_that_stood_has_a_line(lines):
