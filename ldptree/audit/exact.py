@@ -21,8 +21,8 @@ from scipy.special import betainc, chdtrc
 
 from ldptree.coins import RATE_UNIT, Words, log_up, rounded_up
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
-from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.oracles.local_hash import PRIME, Olh
+from ldptree.mechanisms.randomized_response import NumberResponse
 
 MOST_PROBABILITIES = 2**16
 """Most probabilities that an enumeration goes through, which takes a second or two."""

@@ -1,18 +1,16 @@
 """Mechanisms draw what a holder sends about a cell and a label. One mechanism is one file, and one line here.
 
 A label is one of some classes, or a number. A number is rounded at random between levels of its range, which then are the
-classes; or it has a mechanism of its own (`number_label`), where the two ends of the range stand for the classes.
+classes; or it has a mechanism of its own (`NumberReport`), where the two ends of the range stand for the classes.
 """
 
 from ldptree.errors import ConfigError
 from ldptree.mechanisms.additive import Additive
 from ldptree.mechanisms.discrete_laplace import DiscreteLaplace
-from ldptree.mechanisms.laplace import Laplace
-from ldptree.mechanisms.mechanism import JOINT, Mechanism, report_values
-from ldptree.mechanisms.number_laplace import NumberLaplace
-from ldptree.mechanisms.number_response import NumberResponse
+from ldptree.mechanisms.laplace import Laplace, NumberLaplace
+from ldptree.mechanisms.mechanism import JOINT, Mechanism, NumberReport, report_values
 from ldptree.mechanisms.oracles import ORACLES, FrequencyOracle
-from ldptree.mechanisms.randomized_response import RandomizedResponse
+from ldptree.mechanisms.randomized_response import NumberResponse, RandomizedResponse
 from ldptree.mechanisms.signed_subset import SignedSubset
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -120,6 +118,7 @@ __all__ = [
     "NUMBER_MECHANISMS",
     "RESIDUAL_CHOICES",
     "Mechanism",
+    "NumberReport",
     "adds_noise_to_every_cell",
     "choice_of",
     "choose_oracle",

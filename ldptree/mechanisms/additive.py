@@ -30,18 +30,18 @@ _BLOCK = 2**17
 
 @dataclass(frozen=True)
 class Additive(Mechanism):
-    """Numbers [n, L C] for cells, then for cells where the label is c, each with noise of its own."""
+    """C numbers a cell, [n, L C]: for cells, then for cells where the label is c, each with noise of its own."""
 
     form: ClassVar[Form] = "numbers"
 
     @property
     @abstractmethod
-    def noise_variance(self) -> float:
-        """v, the variance of one number of one report."""
+    def noise_variances(self) -> NDArray[np.float64]:
+        """Variance of each of the C numbers of a cell in one report, float64 [C]."""
 
     @abstractmethod
     def draw_noise(self, n: int, words: Words) -> NDArray[Any]:
-        """Noise of n numbers, [n]."""
+        """Noise of n reports, [n, L C]."""
 
     @property
     def raw_size(self) -> int:
@@ -55,10 +55,10 @@ class Additive(Mechanism):
 
     def describe(self) -> MechanismDescription:
         """Facts of the mechanism and of one report."""
-        return self._description(self.raw_size, noise_sd=math.sqrt(self.noise_variance))
+        return self._description(self.raw_size, noise_sd=math.sqrt(self.noise_variances[0]))
 
-    def indicators(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the true indicators of each holder before any noise, int64 [n, L C]."""
+    def indicators(self, values: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the true numbers of each holder before any noise, [n, L C]."""
         values = self.checked(values)
         truth = np.zeros((values.size, self.raw_size), dtype=np.int64)
         inside = np.flatnonzero(values < self.k - 1)
@@ -74,31 +74,35 @@ class Additive(Mechanism):
         step = max(1, _BLOCK // self.raw_size)
         for start in range(0, reports.shape[0], step):
             truth = self.indicators(values[start : start + step])
-            reports[start : start + step] = truth + self.draw_noise(truth.size, words).reshape(truth.shape)
+            reports[start : start + step] = truth + self.draw_noise(len(truth), words)
         return reports
 
-    def true_sums(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sums of indicators of holders with these counts [k], int64 [L C]."""
+    def true_sums(self, counts: NDArray[np.int64]) -> NDArray[Any]:
+        """The sums of indicators of holders with these counts [n_values], [L C]."""
         inside = np.asarray(counts, dtype=np.int64)[:-1].reshape(self.n_cells, self.n_classes)
         return np.concatenate([inside.sum(axis=1), inside[:, 1:].T.ravel()])
 
     def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:
         """Counts of each cell and class, and last the holders who are in no cell."""
         sums = np.asarray(raw, dtype=np.float64).reshape(self.n_classes, self.n_cells)
-        first = sums[0] - sums[1:].sum(axis=0)
-        counts = np.concatenate([first[:, None], sums[1:].T], axis=1)
-        return np.append(counts.ravel(), n - sums[0].sum())
+        return np.append(self._counts_by_class(sums).ravel(), n - sums[0].sum())
+
+    def _counts_by_class(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """[L, C] of the sums of each number, [C, L]."""
+        return np.concatenate([(sums[0] - sums[1:].sum(axis=0))[:, None], sums[1:].T], axis=1)
+
+    def _weights_of_numbers(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of the numbers that are sent, [L, C, m], of weights of cells and classes, [L, C, m]."""
+        return np.concatenate([weights[:, :1], weights[:, 1:] - weights[:, :1]], axis=1)
 
     def linear_variance(self, weights: ArrayLike, counts: ArrayLike) -> Any:
         """Return the exact variance, as the noise does not depend on who is where."""
         a = np.asarray(weights, dtype=np.float64)
         one_sum = a.ndim == 1
         a = a.reshape(self.k, -1)
-        cells, outside = a[:-1].reshape(self.n_cells, self.n_classes, -1), a[-1]
         # sum_jc a_jc N~_jc + a_out (n - sum_j U_j) in the numbers that are sent
-        of_cells, of_labels = cells[:, 0] - outside, cells[:, 1:] - cells[:, :1]
-        n = float(np.sum(counts))
-        variance = n * self.noise_variance * ((of_cells**2).sum(axis=0) + (of_labels**2).sum(axis=(0, 1)))
+        sent = self._weights_of_numbers(a[:-1].reshape(self.n_cells, self.n_classes, -1) - a[-1])
+        variance = float(np.sum(counts)) * np.einsum("c,jcm->m", self.noise_variances, sent**2)
         return float(variance[0]) if one_sum else variance
 
     def cell_variance(
@@ -109,7 +113,6 @@ class Additive(Mechanism):
         counts: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Exact, the same for every cell."""
-        a = np.asarray(class_weights, dtype=np.float64)
-        of_cell = float(counts.sum()) * self.noise_variance * (a[0] ** 2 + ((a[1:] - a[0]) ** 2).sum())
-        variance: NDArray[np.float64] = of_cell * np.asarray(n_cells, dtype=np.float64)
-        return variance
+        sent = self._weights_of_numbers(np.asarray(class_weights, dtype=np.float64)[None, :, None])
+        of_cell = float(counts.sum()) * float(self.noise_variances @ sent[0, :, 0] ** 2)
+        return of_cell * np.asarray(n_cells, dtype=np.float64)

@@ -93,9 +93,9 @@ class DiscreteLaplace(Additive):
         return furthest_laplace(self.rate)
 
     @property
-    def noise_variance(self) -> float:
+    def noise_variances(self) -> NDArray[np.float64]:
         """2 a / (1 - a)^2 with a = e^-r."""
-        return laplace_variance(self.rate)
+        return np.full(self.n_classes, laplace_variance(self.rate))
 
     def randomize(self, values: NDArray[np.int64], words: Words) -> NDArray[np.int32]:
         """Return indicators and noise, cut off at the bound, int32 [n, L C]."""
@@ -107,8 +107,8 @@ class DiscreteLaplace(Additive):
         return np.asarray(np.clip(noisy, -self.bound, self.bound + 1), dtype=dtype)
 
     def draw_noise(self, n: int, words: Words) -> NDArray[np.int64]:
-        """Exact discrete Laplace variables, int64 [n]."""
-        return draw_laplace(self.rate, n, words)
+        """Exact discrete Laplace variables, int64 [n, L C]."""
+        return draw_laplace(self.rate, n * self.raw_size, words).reshape(n, -1)
 
     def is_valid(self, reports: NDArray[Any]) -> NDArray[np.bool_]:
         """Every number is in -B .. B + 1."""

@@ -19,8 +19,7 @@ from ldptree.coins import Words
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import check_memory
-from ldptree.mechanisms import JOINT, Mechanism, find_mechanism, report_values
-from ldptree.mechanisms.number_label import NumberLabel
+from ldptree.mechanisms import JOINT, Mechanism, NumberReport, find_mechanism, report_values
 from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.protocol.published_base import DRAWN, PublishedBase
@@ -81,7 +80,7 @@ class Protocol:
         simulation: holders are only simulated: a mechanism that leaks may then stand in for theirs, and a client answers only
             with coins of a simulation.
         numeric: what is reported is a number; the classes are equally spaced levels of its range, or only the range's two
-            ends where the mechanism has levels of its own (`mechanisms.number_label`).
+            ends where the mechanism has levels of its own (`mechanisms.NumberReport`).
         asked: of every 1,000 holders those from the first of these numbers to before the second (`respondents`): (0, 1000) is
             everybody. A question to some and one to the others cost each of them one epsilon.
         base: a public model; the number reported is then not the label but the model's error on it, its residual. None
@@ -127,7 +126,7 @@ class Protocol:
             faults.append("the positive class is not among the classes")
         if self.numeric:
             faults += self._label_faults()
-        elif isinstance(self.mechanism, NumberLabel):
+        elif isinstance(self.mechanism, NumberReport):
             faults.append(f"{self.mechanism.name} is for a label that is a number")
         if self.base is not None:
             faults += self._base_faults(self.base)

@@ -14,8 +14,8 @@ from ldptree.audit.exact import LAW_ALARM, Exact, enumerated, fit_of, inputs_of,
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.mechanisms import CHOICES, MECHANISMS, mechanism_for, number_mechanism_for
-from ldptree.mechanisms.number_response import NumberResponse
 from ldptree.mechanisms.oracles import ORACLES
+from ldptree.mechanisms.randomized_response import NumberResponse
 
 
 def words(*key):
