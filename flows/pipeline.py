@@ -46,14 +46,12 @@ from tasks.data.scale import scale
 from tasks.data.validate import validate
 from tasks.data.violations import count as count_violations
 from tasks.evaluate import evaluate
-from tasks.fit import fit
 from tasks.holders.agreed import Agreement
 from tasks.holders.cut import cut
 from tasks.holders.cut import parts_of as parts_to_cut
 from tasks.holders.show import in_order, show
 from tasks.holders.split import RoleRules, split
-from tasks.learning import Asking
-from tasks.partition import partition
+from tasks.learning import Asking, fit, partition
 from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report

@@ -1,6 +1,9 @@
 """A family at work in a run, with all public parts of its conversation as read from artifacts.
 
 A family either adds up what all holders say of one tree, or takes answers one by one from those whom it asks in rounds.
+Its two steps are here: partition chooses question n, a tree grown on public rows or what a family asks in a later round, and
+knows nothing of private rows but earlier answers; prune, as the papers call it, fits a model to all of it. Both run with the
+curator and cost no privacy.
 """
 
 from __future__ import annotations
@@ -31,10 +34,13 @@ from tasks.artifacts import (
     read_shown,
     read_totals,
     read_transcripts,
+    write_curves,
     write_evidence,
+    write_model,
     write_protocol,
     write_question,
 )
+from tasks.step import step
 
 
 class Asking(Arguments):
@@ -244,3 +250,44 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
         "epsilon_exact": protocol.epsilon_exact,
         "asks_a_part": not protocol.asks_everybody,
     }
+
+
+@step("prune", version="6", home="curator", retries=2, order=14, says="the model")
+def fit(
+    draft: Draft, *, transcript: StoredTranscript, asking: Asking, reading: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Write the model ("model"), in rounds also its curves ("curves"). `reading` has the model's own settings."""
+    learning = read_learning(draft.store, transcript, asking, reading=reading)
+    model = learning.fit()
+    write_model(draft, model)
+    if (curves := learning.draw_curves(model)) is not None:
+        write_curves(draft, curves)
+    return model.summarize() | {"digest": model.digest}
+
+
+@step(
+    "partition",
+    version="4",
+    home="curator",
+    retries=2,
+    order=10,
+    says="a published question: a tree grown on public rows, and what a holder sends; or that none is left",
+)
+def partition(
+    draft: Draft,
+    *,
+    transcript: StoredTranscript,
+    asking: Asking,
+    n_private: int,
+    frozen: Manifest | None = None,
+) -> Mapping[str, Any]:
+    """Write the next question ("question"), and what public rows say of it ("evidence") where they say anything.
+
+    `frozen`: a campaign's published question, taken as it is.
+    """
+    learning = read_learning(draft.store, transcript, asking, n_private=n_private, frozen=frozen)
+    question = learning.ask()
+    if question is None:
+        write_question(draft, None, simulation=False)
+        return {"is_left": False, "n_private": n_private}
+    return {"is_left": True, "n_private": n_private} | dict(learning.publish(draft, question))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.mechanisms.description import PoisoningBound
+from ldptree.mechanisms.mechanism import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
 from ldptree.planning.detection import noncentrality, smallest_errors

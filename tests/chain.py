@@ -41,7 +41,7 @@ from tasks.data.ingest import check_all_read, describe_columns
 from tasks.data.ingest_plan import RowRules, cut_files, inspect_files, settle
 from tasks.data.read import ZoneFolders, clear_zones, read_files
 from tasks.holders.agreed import Agreed
-from tasks.partition import partition
+from tasks.learning import partition
 from tasks.perturb import Collecting, Form, perturb
 from tasks.step import NotInKey, StepTask
 

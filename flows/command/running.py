@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import logging
 import os
 import sys
@@ -17,7 +19,6 @@ from rich.table import Table
 from flows.command.interrupt import end_at_once, ended_politely, handle_again
 from flows.command.streams import make_console, print_json
 from flows.command.terminal import StepList, steps_of
-from flows.run_plan.warmup import warm_up
 from flows.server.process import Server
 from schemas.config import RunConfig
 from schemas.named_files import shown_path
@@ -178,3 +179,27 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     for line in (*lines, f"{summary['finding']} {say_estimator(summary)}"):
         console.print(line, soft_wrap=True)
     sys.stdout.flush()
+
+
+HEAVY = {
+    "validate": ("great_expectations", "great_expectations.expectations", "pandas"),
+    "partition": ("sklearn.tree",),
+    "evaluate": ("sklearn.ensemble", "sklearn.tree"),
+}
+
+
+def warm_up(config: RunConfig, work: Path) -> threading.Thread:
+    """Begin to import in a thread of its own what the steps to be computed will ask for."""
+
+    def load() -> None:
+        # Whatever is wrong here is met again, and told, where it matters.
+        with contextlib.suppress(Exception):
+            from flows.run_plan.look import plan_of
+
+            wanted = {line["name"] for line in plan_of(config, work) if line["state"] != "cached"}
+            for module in (module for step, modules in HEAVY.items() if step in wanted for module in modules):
+                importlib.import_module(module)
+
+    thread = threading.Thread(target=load, name="warm-up", daemon=True)
+    thread.start()
+    return thread

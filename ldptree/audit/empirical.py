@@ -24,7 +24,7 @@ from scipy.special import betaincinv
 from ldptree.audit.exact import Audited, Exact, inputs_of
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
-from ldptree.mechanisms.description import PoisoningBound
+from ldptree.mechanisms.mechanism import PoisoningBound
 
 CONFIDENCE = 0.99
 LEAST_REPORTS = 1000

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import DataError
-from ldptree.inference.cell_masses import cell_masses
 from ldptree.inference.discrepancy import (
     ALIKE,
     DiscrepancyPrior,
@@ -37,6 +36,7 @@ from ldptree.inference.discrepancy import (
     likely_discrepancies,
 )
 from ldptree.inference.tree_gaussian import posterior, variance_of_sum
+from ldptree.inference.weighting import cell_masses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

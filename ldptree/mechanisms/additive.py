@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldptree.coins import Words
-from ldptree.mechanisms.description import Form, MechanismDescription
-from ldptree.mechanisms.mechanism import Mechanism
+from ldptree.mechanisms.mechanism import Form, Mechanism, MechanismDescription
 
 # numbers whose noise is drawn together: they stay in the cache
 _BLOCK = 2**17

@@ -34,8 +34,7 @@ from ldptree.coins import (
 )
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
-from ldptree.mechanisms.description import PoisoningBound
-from ldptree.mechanisms.mechanism import checked_thresholds
+from ldptree.mechanisms.mechanism import PoisoningBound, checked_thresholds
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,14 @@ from numpy.typing import NDArray
 from ldptree.coins import Words, checked_epsilon
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.additive import Additive
-from ldptree.mechanisms.description import MechanismDescription, PoisoningBound
-from ldptree.mechanisms.mechanism import STEPS, NumberReport, checked_rho, checked_thresholds
+from ldptree.mechanisms.mechanism import (
+    STEPS,
+    MechanismDescription,
+    NumberReport,
+    PoisoningBound,
+    checked_rho,
+    checked_thresholds,
+)
 
 # epsilon is kept in billionths: a protocol has integers only
 _UNIT = 10**9

@@ -40,8 +40,16 @@ from ldptree.coins import (
     rounded_up,
 )
 from ldptree.errors import ConfigError, DataError
-from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
-from ldptree.mechanisms.mechanism import STEPS, Mechanism, NumberReport, checked_rho, checked_thresholds
+from ldptree.mechanisms.mechanism import (
+    STEPS,
+    Form,
+    Mechanism,
+    MechanismDescription,
+    NumberReport,
+    PoisoningBound,
+    checked_rho,
+    checked_thresholds,
+)
 from ldptree.mechanisms.oracles.grr import Grr
 from ldptree.mechanisms.oracles.unary import Sue
 

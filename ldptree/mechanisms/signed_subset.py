@@ -35,8 +35,13 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.coins import WORD, Words, checked_epsilon, exp
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError, DataError
-from ldptree.mechanisms.description import Form, MechanismDescription, PoisoningBound
-from ldptree.mechanisms.mechanism import Mechanism, checked_thresholds
+from ldptree.mechanisms.mechanism import (
+    Form,
+    Mechanism,
+    MechanismDescription,
+    PoisoningBound,
+    checked_thresholds,
+)
 from ldptree.mechanisms.oracles.set_sums import is_cheaper, sample_others
 from ldptree.mechanisms.oracles.subset import SubsetSelection, log_comb
 

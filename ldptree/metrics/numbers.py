@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.errors import DataError
-from ldptree.metrics.intervals import Z_95
+from ldptree.metrics.classes import Z_95
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,10 @@
 """The object store in a folder, where an object is a file and its name the file's path in the folder.
 
 An object is written aside, fsynced, and linked or renamed to its name. Those of the holders' side are for their owner only.
+
+Files of reports are each drawn at most once, after any crash and whatever their owner does to them. A draft lies in the holders'
+zone under a name that is known before it is drawn, and stays there until the holders have recorded that they answered; until then
+the same draft is published again, and none is drawn anew. What is drawn is decided in `tasks.perturb`.
 """
 
 from __future__ import annotations
@@ -23,10 +27,8 @@ from typing import BinaryIO
 from ldptree.errors import ArtifactCorrupt, ConfigError
 from schemas.manifest import ZONES
 from schemas.named_files import NO_SUCH_FOLDER, folder_fault, make_folder, shown_path
-from storage.holders.private_files import FILE, append_privately, close_to_others, make_private
-from storage.objects.drawn_once import publish_once
-from storage.objects.lasting import fsync, make_to_last
 from storage.objects.object_store import Entry, T, Write
+from storage.private_files import FILE, append_privately, close_to_others, fsync, make_private, make_to_last
 
 PRIVATE = ("holders", "simulation", "runs", "index.html", "prefect")
 """Objects for their owner only. A simulation's scores and pages come from rows that nobody asked."""
@@ -327,3 +329,51 @@ def _making_fault(above: Path) -> str | None:
 
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def publish_once(path: Path, write: Write, draft: Path) -> bool:
+    """Give what `write` draws the name `path`; False (and nothing changed) where it has that name already.
+
+    One at a time, as the name of a draft is the same for everybody.
+
+    Raises:
+        ArtifactCorrupt: another file stands at `path` than the one that was drawn.
+        OSError: it cannot be written.
+    """
+    with append_privately(draft.parent / ".lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        is_first = not path.exists()
+        if is_first and not draft.exists():
+            _write_draft(draft, write)
+        if is_first:
+            _publish_copy(draft, path)
+        elif draft.exists() and not filecmp.cmp(draft, path, shallow=False):
+            raise ArtifactCorrupt(
+                f"{path}: not the reports that its holders drew. Nothing was drawn again. Find out who wrote to the curator's "
+                "zone, and delete the file: the next run publishes the reports that were drawn."
+            )
+    fsync(path.parent)
+    return is_first
+
+
+def _write_draft(draft: Path, write: Write) -> None:
+    """Write a draft that bears its name once it is whole; what a killed process left of one is written over."""
+    part = draft.with_suffix(".part")
+    try:
+        with part.open("wb") as file:
+            part.chmod(FILE)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(draft)
+    finally:
+        part.unlink(missing_ok=True)
+    fsync(draft.parent)
+
+
+def _publish_copy(draft: Path, path: Path) -> None:
+    """Publish a copy of a whole draft, so that its owner may change the copy while the draft stays as drawn."""
+    copy = path.with_name(f".copy-{path.stem}")
+    shutil.copyfile(draft, copy)
+    fsync(copy)
+    copy.replace(path)

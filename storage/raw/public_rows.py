@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.dataset import ColumnType, PublicRule
+from storage.digests import mixed
 from storage.raw import raw_files, typed_rows
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import PUBLIC
 from storage.sql import quote
-from storage.stable_hash import mixed
 
 
 @dataclass(frozen=True, kw_only=True)

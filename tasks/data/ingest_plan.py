@@ -7,9 +7,12 @@ are read by it is in `tasks.data.read`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import SkipValidation
 
 from ldptree.errors import ConfigError, DataError
@@ -20,12 +23,10 @@ from storage.raw import raw_files, typed_rows
 from storage.raw.bad_rows import BadRows, FaultList
 from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
 from storage.raw.pieces import Piece, cut
-from storage.raw.public_rows import PublicRows
+from storage.raw.public_rows import PublicRows, booleans
 from storage.raw.raw_files import RawFile
-from storage.raw.typed_rows import TypedQuery
-from storage.sql import check_predicate, list_columns, suggest_name
-from tasks.data.label_kind import label_kind
-from tasks.data.protected_columns import ProtectedColumns, check_no_leak
+from storage.raw.typed_rows import ASKED, PUBLIC, TypedQuery
+from storage.sql import check_predicate, list_columns, quote, suggest_name
 
 
 def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = True) -> list[RawFile]:
@@ -302,3 +303,81 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
         )
     if not spec.features(file.columns + tuple(spec.derive)):
         raise DataError(f"{file.name}: no features: the target is the only column that is left.")
+
+
+LabelKind = Literal["class", "number"]
+CLASSES_MAX = 10
+"""A column of numbers is a label of classes where public rows have at most this many values in it, all of them whole."""
+
+
+def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) -> LabelKind:
+    """A class where the target is text, boolean, or has few different whole values among the public rows; else a number."""
+    (target,) = (column for column in query.kept if column.name == query.target)
+    if target.type not in ("integer", "number"):
+        return "class"
+    distinct: set[Any] = set()
+    with raw_files.connect(files) as connection:
+        for index, file in enumerate(files):
+            columns = ", ".join(map(quote, (query.target, PUBLIC, ASKED)))
+            text = f"SELECT {columns} FROM ({query.rows(file, skip_bad_lines=file.kind == 'csv')})"
+            first = 0
+            with closing(
+                raw_files.stream(connection.cursor(), text, file, raw_files.batch_rows(3))
+            ) as batches:
+                for batch in batches:
+                    rows = np.arange(first, first + batch.num_rows)
+                    first += batch.num_rows
+                    chosen = public.among(index, batch, rows) & booleans(batch.column(ASKED), missing=True)
+                    values = batch.column(query.target).filter(chosen).drop_null().unique().to_pylist()
+                    distinct.update(values)
+                    if len(distinct) > CLASSES_MAX or any(value % 1 for value in distinct):
+                        return "number"
+    return "class"
+
+
+@dataclass(frozen=True)
+class ProtectedColumns:
+    """The columns that holders protect, as spelled in the data. `every_feature` if their mask is not released."""
+
+    names: frozenset[str] = frozenset()
+    every_feature: bool = False
+
+    @staticmethod
+    def of(
+        spec: DatasetSpec,
+        columns: Sequence[str],
+        *,
+        rule_columns: Sequence[str],
+        made_of: Mapping[str, Sequence[str]],
+        declared: Sequence[str],
+        every_feature: bool = False,
+    ) -> ProtectedColumns:
+        """Return what is `declared`, with `every_feature` all features of `columns` too, and what these are made of.
+
+        `made_of`: the columns that each derived one uses. One that is shown all the same is not protected by what is made of it.
+        """
+        features = spec.features([*columns, *made_of], rule_columns)
+        names = {*declared, *(features if every_feature else ())}
+        shown = set(features) - names
+        sources = {used for name in names for used in made_of.get(name, ()) if used not in shown}
+        return ProtectedColumns(frozenset(names | sources), every_feature)
+
+    def check_not_revealed(self, where: str, used: Sequence[str], what: str, remedy: str = "") -> None:
+        """Raises ConfigError where something that everybody sees would tell of a value that holders protect."""
+        for column in used:
+            if column in self.names:
+                why = "model.mask_release" if self.every_feature else "features"
+                raise ConfigError(
+                    f'{where}: uses "{column}", which holders protect ({why}), and {what} would tell of it. '
+                    f"Leave it out{remedy}."
+                )
+
+
+def check_no_leak(name: str, used: Sequence[str], rule_columns: Sequence[str], target: str) -> None:
+    """Raises ConfigError where a derived feature would be made of the label, or of what tells public rows from private."""
+    for column in used:
+        if column == target or column in rule_columns:
+            what = "the target" if column == target else "a column of the rule dataset.public"
+            raise ConfigError(
+                f'dataset.derive.{name}: uses "{column}", {what}: no feature may be made of it.'
+            )

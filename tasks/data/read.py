@@ -23,12 +23,11 @@ from schemas.dataset import RESERVED, TypedColumn
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.raw import raw_files
-from storage.raw.bad_rows import FaultList
+from storage.raw.bad_rows import FaultList, RowGroupWriter
 from storage.raw.column_types import ColumnTypes
 from storage.raw.pieces import Piece
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
-from storage.raw.row_groups import RowGroupWriter
 from storage.raw.typed_rows import ASKED, BAD, NAMELESS
 from storage.store import Draft
 from tasks.data.ingest_plan import IngestPlan, RowRules, inspect_files

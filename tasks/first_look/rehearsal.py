@@ -20,8 +20,7 @@ from storage.raw.public_rows import booleans
 from storage.raw.recognition.findings import means_missing, sql_name, tell_value
 from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, NAMELESS, PUBLIC
 from storage.sql import literal
-from tasks.data.ingest_plan import IngestPlan, RowRules
-from tasks.data.label_kind import CLASSES_MAX
+from tasks.data.ingest_plan import CLASSES_MAX, IngestPlan, RowRules
 from tasks.data.scale import classes_of, encoding_of
 from tasks.first_look.leaks import deciding_columns, likely_gaps, telling_gaps
 from tasks.first_look.proposal import Choose, Proposal, make_room

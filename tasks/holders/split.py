@@ -21,10 +21,9 @@ from ldptree.errors import DataError
 from schemas.dataset import RESERVED
 from schemas.manifest import Arguments, Manifest
 from storage import tables
-from storage.holders.holder_names import hash_names, type_of_stored_names
-from storage.holders.sorted_hashes import merge, place_in
+from storage.digests import mixed
+from storage.holders.holder_names import hash_names, merge, place_in, type_of_stored_names
 from storage.ledger.campaigns import Campaign
-from storage.stable_hash import mixed
 from storage.store import Draft
 from tasks import progress
 from tasks.data.read import raw_file_of

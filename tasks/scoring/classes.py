@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ldptree.coins import Words
 from ldptree.families.tree_fit import decide_nodes, fit_model
 from ldptree.mechanisms import Mechanism
-from ldptree.metrics.classes import score
-from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.classes import accuracy_interval, paired_lead, score
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.totals import Totals
 from tasks import progress

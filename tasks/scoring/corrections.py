@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ldptree.coins import Words
 from ldptree.families.corrections import ResidualEstimates, correct, estimate_residuals
 from ldptree.mechanisms import Mechanism
-from ldptree.metrics.classes import score
-from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.classes import accuracy_interval, paired_lead, score
 from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
 from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.simulate.redraws import KnownResiduals

@@ -9,8 +9,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ldptree.baselines import BASELINES, select_baselines
-from ldptree.baselines.cost_complexity import MIN_SAMPLES_LEAF, GrownTree
-from ldptree.baselines.public import draw_at_most
+from ldptree.baselines.public import MIN_SAMPLES_LEAF, GrownTree, draw_at_most
 
 CONSTANTS = {"majority", "constant"}
 ON_PAGES = [

@@ -10,8 +10,7 @@ from sklearn import metrics
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
 from ldptree.errors import DataError
-from ldptree.metrics.classes import auc, score
-from ldptree.metrics.intervals import accuracy_interval, paired_lead
+from ldptree.metrics.classes import accuracy_interval, auc, paired_lead, score
 from ldptree.metrics.numbers import (
     MOST_BINS,
     SMALLEST_BIN,

@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 
 from ldptree.errors import ConfigError
-from ldptree.simulate.tables import Guide, Quantiles, Steps
-from ldptree.simulate.trips import BLOCK, COLUMNS, FIRST_TAXI, MAX_TRIPS_A_TAXI_WEEK, blocks, shift_of
+from ldptree.simulate.trips import (
+    BLOCK,
+    COLUMNS,
+    FIRST_TAXI,
+    MAX_TRIPS_A_TAXI_WEEK,
+    Guide,
+    Quantiles,
+    Steps,
+    blocks,
+    shift_of,
+)
 
 RANGES = {
     "taxi_id": (1_000_000, 9_999_999),

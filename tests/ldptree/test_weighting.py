@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from ldptree.inference import model_uncertainty
-from ldptree.inference.cell_masses import cell_masses, public_shares
 from ldptree.inference.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
 from ldptree.inference.pruning import prune_nothing, smooth_tree
-from ldptree.inference.weighting import Evidence, automatic_lam, gather_class_evidence, weigh_evidence
+from ldptree.inference.weighting import (
+    Evidence,
+    automatic_lam,
+    cell_masses,
+    gather_class_evidence,
+    public_shares,
+    weigh_evidence,
+)
 from ldptree.partition.tree import Partition
 
 

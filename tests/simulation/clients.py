@@ -14,7 +14,7 @@ from ldptree.client import Client, FileMemory
 from ldptree.protocol.protocol import Protocol
 from simulation.schedule import Violation
 from simulation.witness import Witness
-from storage.objects.lasting import make_to_last
+from storage.private_files import make_to_last
 from tasks.answers.receive import SEEN, receive
 
 FOLDER = "device"

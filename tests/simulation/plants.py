@@ -13,10 +13,11 @@ import pytest
 
 from ldptree.client.memory import FileMemory, _content
 from simulation.house import House
+from storage import private_files
 from storage.formats import stamped
 from storage.ledger import seal
 from storage.ledger.accounts import Account
-from storage.objects import folder, lasting
+from storage.objects import folder
 from storage.objects.bucket import BucketObjects
 from storage.objects.folder import FolderObjects
 from storage.store import Draft
@@ -26,12 +27,12 @@ OBJECTS = (FolderObjects, BucketObjects)
 
 def forget_the_bytes(patch: pytest.MonkeyPatch, _: House) -> None:
     """No file is synced before it gets its name."""
-    patch.setattr(folder, "fsync", lambda path: path.is_dir() and lasting.fsync(path))
+    patch.setattr(folder, "fsync", lambda path: path.is_dir() and private_files.fsync(path))
 
 
 def forget_the_name(patch: pytest.MonkeyPatch, _: House) -> None:
     """No folder is synced after a file in it got its name."""
-    patch.setattr(folder, "fsync", lambda path: path.is_dir() or lasting.fsync(path))
+    patch.setattr(folder, "fsync", lambda path: path.is_dir() or private_files.fsync(path))
 
 
 def look_then_write(patch: pytest.MonkeyPatch, _: House) -> None:
@@ -115,8 +116,8 @@ def draw_in_place(patch: pytest.MonkeyPatch, _: House) -> None:
         drawn = io.BytesIO()
         write(drawn)
         path.write_bytes(drawn.getvalue())
-        lasting.fsync(path)
-        lasting.fsync(path.parent)
+        private_files.fsync(path)
+        private_files.fsync(path.parent)
         return True
 
     patch.setattr(folder, "publish_once", publish)

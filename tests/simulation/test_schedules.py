@@ -12,9 +12,10 @@ from simulation.plants import PLANTS
 from simulation.runs import TRIAL
 from simulation.schedule import Fault, Plan, Schedule, Violation
 from simulation.simulate import describe, failure_of, find_failure, plan_of, shrink, simulate
+from storage import private_files
 from storage.ledger.accounts import Account
 from storage.ledger.seal import seal_state
-from storage.objects import folder, lasting
+from storage.objects import folder
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
@@ -64,7 +65,7 @@ def test_what_a_slower_process_wrote_lasts_before_anybody_answers(disk, monkeypa
     store, who = Store(disk.root), RowRange(source="rows", start=0, stop=9)
     store.hasher("holders")
     with monkeypatch.context() as slower:
-        slower.setattr(folder, "fsync", lambda path: path.is_dir() or lasting.fsync(path))
+        slower.setattr(folder, "fsync", lambda path: path.is_dir() or private_files.fsync(path))
         Account(store, None).charge([Charge(question="one", epsilon=1.0, who=who, about="one")], 1.0)
     charge = "holders/ledger/release/00000001.charge"
     assert not disk.lasts(charge)

@@ -23,7 +23,7 @@ from ldptree.plain_text import escape_markdown
 from schemas.config import load
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from storage.store import Store
-from tasks.fit import fit
+from tasks.learning import fit
 from tasks.step import REGISTERED
 
 pytestmark = pytest.mark.server

@@ -15,7 +15,7 @@ from ldptree.families.settings import PaperOptions
 from ldptree.mechanisms import CHOICES, mechanism_for
 from storage.store import Store
 from tasks.artifacts import read_protocol, read_scaled
-from tasks.partition import partition
+from tasks.learning import partition
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from first_fast import first_fast
 from flows.executors import InlineExecutor
 from ldptree.errors import DataError
 from storage import tables
-from storage.digests import Hasher
-from storage.stable_hash import mixed
+from storage.digests import Hasher, mixed
 from storage.store import Store
 from tasks.holders.cut import cut, parts_of
 from tasks.holders.split import is_test, one_row_each, split

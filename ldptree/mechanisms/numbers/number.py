@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.coins import Words
 from ldptree.errors import DataError
-from ldptree.mechanisms.description import MechanismDescription
+from ldptree.mechanisms.mechanism import MechanismDescription
 
 Floats = NDArray[np.float64]
 

@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.errors import ConfigError
-from ldptree.mechanisms.description import Form, PoisoningBound
-from ldptree.mechanisms.mechanism import checked_thresholds
+from ldptree.mechanisms.mechanism import Form, PoisoningBound, checked_thresholds
 from ldptree.mechanisms.oracles.oracle import FrequencyOracle
 
 # holders whose coins are drawn together: the arrays stay in the cache

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from ldptree.coins import WORD, Words, checked_epsilon, exp
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
-from ldptree.mechanisms.description import Form, PoisoningBound
-from ldptree.mechanisms.mechanism import checked_thresholds
+from ldptree.mechanisms.mechanism import Form, PoisoningBound, checked_thresholds
 from ldptree.mechanisms.oracles.grr import Grr
 from ldptree.mechanisms.oracles.oracle import FrequencyOracle
 

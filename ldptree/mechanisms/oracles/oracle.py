@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.coins import Words
 from ldptree.errors import DataError
-from ldptree.mechanisms.description import MechanismDescription, PoisoningBound
-from ldptree.mechanisms.mechanism import JOINT, Mechanism
+from ldptree.mechanisms.mechanism import JOINT, Mechanism, MechanismDescription, PoisoningBound
 
 # reports that `sample_totals` holds at once
 _DRAWN_BYTES = 2**23

@@ -26,8 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldptree.coins import WORD, Words, checked_epsilon, exp, log_up, threshold_above
 from ldptree.compiled import compiled
 from ldptree.errors import ConfigError
-from ldptree.mechanisms.description import Form, PoisoningBound
-from ldptree.mechanisms.mechanism import checked_thresholds
+from ldptree.mechanisms.mechanism import Form, PoisoningBound, checked_thresholds
 from ldptree.mechanisms.oracles.packed import PackedBits
 from ldptree.mechanisms.oracles.set_sums import is_cheaper, sample_others
 

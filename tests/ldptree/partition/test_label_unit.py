@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from ldptree.baselines.cost_complexity import GrownTree
-from ldptree.baselines.public import predict_by_forest
+from ldptree.baselines.public import GrownTree, predict_by_forest
 from ldptree.errors import ConfigError
 from ldptree.estimators import CorrectionRegressor, LPDTRegressor
 from ldptree.families.public_features.surface import fit_surface

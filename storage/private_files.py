@@ -1,4 +1,7 @@
-"""Close a zone's files to all but their owner, whatever the umask. Folders have mode 0700, files 0600."""
+"""Close a zone's files to all but their owner, whatever the umask, and make them outlast a loss of power.
+
+Folders have mode 0700, files 0600.
+"""
 
 from __future__ import annotations
 
@@ -39,3 +42,19 @@ def _set_mode(path: Path, mode: int) -> None:
     current = path.lstat().st_mode
     if not stat.S_ISLNK(current) and stat.S_IMODE(current) != mode:
         path.chmod(mode)
+
+
+def fsync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, will outlast a loss of power. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_to_last(folder: Path) -> None:
+    """Make a folder and those above it, and wait until their names will outlast a loss of power. Raises OSError."""
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(exist_ok=True)
+        fsync(missing.parent)
