@@ -23,9 +23,10 @@ from storage.digests import Hasher
 from storage.store import Draft
 from tasks.artifacts import read_model, read_scaled, write_scores
 from tasks.learning import Asking, LearningInRounds, LearningOfTotals, read_learning
-from tasks.scoring import classes, corrections, numbers
+from tasks.scoring.corrections import score_correction
 from tasks.scoring.held_back import Rows, Trial, duplicates, read_rows
 from tasks.scoring.in_rounds import read_complete, score_rounds
+from tasks.scoring.trees import score_classes, score_regression
 from tasks.step import step
 
 
@@ -104,12 +105,12 @@ def _score_totals(
         words=partial(_words, noise_seed, last.protocol),
     )
     if last.protocol.base is not None:
-        return corrections.score_trial(trial(how=how), held_back)
+        return score_correction(trial(how=how), held_back)
     if last.protocol.numeric:
-        return numbers.score_trial(trial(how=how), held_back)
+        return score_regression(trial(how=how), held_back)
     public_prune = how["prune"] if isinstance(how["prune"], str) else "none"
     how = (SECOND_QUERY if len(learning.transcript) > 1 else how) | {"inflation": evidence.inflation}
-    return classes.score_trial(trial(how=how), held_back, public_prune=public_prune)
+    return score_classes(trial(how=how), held_back, public_prune=public_prune)
 
 
 def _words(noise_seed: int | None, protocol: Protocol, number: int) -> Words:

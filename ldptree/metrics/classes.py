@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 SMALLEST_PROBABILITY = 1e-15
 
@@ -142,3 +139,22 @@ def paired_lead(ours: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[floa
     half = Z_95 * float(difference.std()) / math.sqrt(difference.size)
     mean = float(difference.mean())
     return (mean - half, mean + half)
+
+
+def compare_shares(
+    labels: NDArray[np.int64], answers: Mapping[str, NDArray[np.float64]], *, positive: int = 1
+) -> dict[str, dict[str, Any]]:
+    """Score several answers to the same rows, each with the interval of its accuracy and of the lead of "ours" over it.
+
+    Args:
+        labels: [n] class indices.
+        answers: class shares [n, C] of each.
+        positive: index of the positive class.
+    """
+    is_right = {key: np.asarray(shares.argmax(axis=1) == labels) for key, shares in answers.items()}
+    return {
+        key: score(labels, shares, positive=positive).to_json()
+        | {"interval": accuracy_interval(int(is_right[key].sum()), labels.size)}
+        | ({} if key == "ours" else {"lead": paired_lead(is_right["ours"], is_right[key])})
+        for key, shares in answers.items()
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,16 @@ def paired_mse_lead(labels: Floats, ours: Floats, other: Floats) -> tuple[float,
     """Return the 95 % interval of MSE(other) - MSE(ours) on the same rows, [n] each. Above 0, ours is better."""
     middle, half = _mean_and_half((other - labels) ** 2 - (ours - labels) ** 2)
     return (middle - half, middle + half)
+
+
+def compare_numbers(labels: Floats, answers: Mapping[str, Floats]) -> dict[str, dict[str, Any]]:
+    """Score several predictions of the same labels, all [n], with the intervals of errors and of the lead of "ours" over each."""
+    return {
+        key: score_numbers(labels, answer).to_json()
+        | {"interval": mse_interval(labels, answer)}
+        | ({} if key == "ours" else {"lead": paired_mse_lead(labels, answers["ours"], answer)})
+        for key, answer in answers.items()
+    }
 
 
 def _mean_and_half(values: Floats) -> tuple[float, float]:

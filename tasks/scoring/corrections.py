@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ldptree.coins import Words
 from ldptree.families.corrections import ResidualEstimates, correct, estimate_residuals
 from ldptree.mechanisms import Mechanism
-from ldptree.metrics.classes import accuracy_interval, paired_lead, score
-from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.metrics.classes import compare_shares
+from ldptree.metrics.numbers import bins_of, compare_numbers
 from ldptree.models.corrected import add_clipped, shares_of
 from ldptree.simulate.redraws import KnownResiduals
 from tasks import progress
@@ -26,14 +26,13 @@ FEWEST = 10
 """Fewest held-back rows of a cell of which anything is said, as fewer would show single rows."""
 
 
-def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
+def score_correction(trial: Trial, held_back: Rows) -> dict[str, Any]:
     """Scores of both models and every rival on the held-back rows, those of redraws, and both models' in each cell."""
     rows = (
         held_back
         if trial.classes
         else Rows(held_back.raw[held_back.is_known], held_back.labels[held_back.is_known])
     )
-    score_all = _score_numbers if not trial.classes else _score_classes
     parts = trial.learned.predict_parts(rows.raw)
     public, ours, cells = parts.public, parts.corrected, parts.cells
     progress.advance(0.1)
@@ -54,7 +53,7 @@ def score_trial(trial: Trial, held_back: Rows) -> dict[str, Any]:
     return {
         "kind": "correction",
         "label": "class" if trial.classes else "number",
-        "scores": score_all(rows.labels, answers),
+        "scores": _score(trial, rows.labels, answers),
         **trial.redraw(score_again),
         "bins": [] if trial.classes else bins_of(rows.labels, ours[:, 0]),
         "cells": [
@@ -87,30 +86,16 @@ def _correct(
 
 def _rivals(trial: Trial, rows: Rows) -> dict[str, Floats]:
     """Return every baseline's answers, as shares [n, C] or numbers [n, 1]."""
-    answers = answer_all(trial.rivals(rows.raw))
+    answers = answer_all(trial.rivals(rows.raw), 0.4, 0.9)
     return {key: answer if trial.classes else answer[:, None] for key, answer in answers}
 
 
-def _score_classes(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+def _score(trial: Trial, labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
+    if not trial.classes:
+        return compare_numbers(labels, {key: answer[:, 0] for key, answer in answers.items()})
     # of two classes a baseline has both shares; of more the corrected ones need not add up to 1
     shares = {key: answer if answer.shape[1] == 2 else shares_of(answer) for key, answer in answers.items()}
-    is_right = {key: answer.argmax(axis=1) == labels for key, answer in shares.items()}
-    return {
-        key: score(labels, answer, positive=1).to_json()
-        | {"interval": accuracy_interval(int(is_right[key].sum()), labels.size)}
-        | ({} if key == "ours" else {"lead": paired_lead(is_right["ours"], is_right[key])})
-        for key, answer in shares.items()
-    }
-
-
-def _score_numbers(labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
-    ours = answers["ours"][:, 0]
-    return {
-        key: score_numbers(labels, answer[:, 0]).to_json()
-        | {"interval": mse_interval(labels, answer[:, 0])}
-        | ({} if key == "ours" else {"lead": paired_mse_lead(labels, ours, answer[:, 0])})
-        for key, answer in answers.items()
-    }
+    return compare_shares(labels, shares)
 
 
 def _chief(trial: Trial, labels: NDArray[Any], answer: Floats) -> float:

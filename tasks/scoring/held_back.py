@@ -23,6 +23,7 @@ from ldptree.simulate.redraws import KnownHolders
 from schemas.tables import EvaluateConfig
 from storage import tables
 from storage.holders.holder_names import place_in
+from tasks import progress
 from tasks.perturb import labels_of, values_of
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -109,14 +110,15 @@ class Trial:
 
 
 def answer_all(
-    rivals: Mapping[str, Callable[[], NDArray[np.float64]]],
+    rivals: Mapping[str, Callable[[], NDArray[np.float64]]], start: float, stop: float
 ) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Every rival's predictions by its key, in their order."""
+    """Every rival's predictions by its key, in their order. The step is done from `start` to `stop`."""
     with ThreadPoolExecutor(2) as pool:
         # The last take longest: begun first, they do not end alone.
         answers = {key: pool.submit(rivals[key]) for key in reversed([*rivals])}
-        for key in rivals:
+        for done, key in enumerate(rivals, start=1):
             yield key, answers[key].result()
+            progress.advance(start + (stop - start) * done / len(rivals))
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.encoding import Encoding
-from ldptree.metrics.numbers import bins_of, mse_interval, paired_mse_lead, score_numbers
+from ldptree.metrics.numbers import bins_of, compare_numbers
 from ldptree.models import Model
 from ldptree.models.public_view import points_of
 from schemas.tables import EvaluateConfig
 from storage import tables
-from tasks import progress
-from tasks.scoring.held_back import Rows, read_drawn
+from tasks.scoring.held_back import Rows, answer_all, read_drawn
 
 Floats = NDArray[np.float64]
 
@@ -39,17 +38,8 @@ def score_rounds(
     known = held_back.is_known
     labels, raw = held_back.labels[known], held_back.raw[known]
     ours = learned.predict(raw)
-    scores: dict[str, dict[str, Any]] = {
-        "ours": score_numbers(labels, ours).to_json() | {"interval": mse_interval(labels, ours)}
-    }
     rivals = _rivals(public_rows, shards, encoding, target, raw, evaluation, seed)
-    for done, (key, rival) in enumerate(rivals.items()):
-        answer = rival()
-        scores[key] = score_numbers(labels, answer).to_json() | {
-            "interval": mse_interval(labels, answer),
-            "lead": paired_mse_lead(labels, ours, answer),
-        }
-        progress.advance((done + 1) / len(rivals))
+    scores = compare_numbers(labels, {"ours": ours, **dict(answer_all(rivals, 0.0, 0.9))})
     return {"kind": "regression", "scores": scores, "redraws": [], "bins": bins_of(labels, ours)}
 
 
