@@ -29,7 +29,7 @@ from storage.formats import unstamped
 from storage.frames import FRAME
 from storage.raw import raw_files
 from storage.raw.file_samples import tidy_file
-from storage.raw.formats.kinds import file_kind
+from storage.raw.formats.contents import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
 from storage.sql import quote

@@ -17,7 +17,7 @@ from ldptree.errors import ConfigError
 from schemas.config import load
 from schemas.dataset import name_tidy_copy, parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
-from storage.raw.formats.kinds import file_kind
+from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.column import Column
 from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose, write_toml

@@ -161,15 +161,15 @@ def place_in(ordered: Hashes, hashes: Hashes) -> tuple[NDArray[np.int64], NDArra
     """Return where each hash first stands in a sorted list, and whether it is there, [n]."""
     if not len(ordered):
         return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
-    at = np.minimum(_search(ordered, hashes, "left"), len(ordered) - 1)
+    at = np.minimum(_search(ordered, hashes), len(ordered) - 1)
     return at, ordered[at] == hashes
 
 
-def _search(ordered: Hashes, values: Hashes, side: Literal["left", "right"]) -> NDArray[np.int64]:
+def _search(ordered: Hashes, values: Hashes) -> NDArray[np.int64]:
     """`np.searchsorted`, which walks long lists many times faster in their own order."""
     if len(ordered) < MANY or np.all(values[1:] >= values[:-1]):
-        return np.searchsorted(ordered, values, side)
+        return np.searchsorted(ordered, values)
     order = np.argsort(values)
     places = np.empty(len(values), np.int64)
-    places[order] = np.searchsorted(ordered, values[order], side)
+    places[order] = np.searchsorted(ordered, values[order])
     return places

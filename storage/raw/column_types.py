@@ -12,8 +12,7 @@ from typing import Any
 from schemas.dataset import ColumnType, DatasetSpec
 from storage.holders.holder_names import name_type
 from storage.raw import raw_files
-from storage.raw.public_rows import PublicRows
-from storage.raw.public_samples import PublicValues, gather
+from storage.raw.public_rows import PublicRows, PublicValues, gather
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition.columns import recognise, refusal
 from storage.raw.recognition.findings import Finding, name_apart

@@ -20,8 +20,7 @@ from typing import Any
 from ldptree.errors import DataError
 from schemas.named_files import read_fault, shown_path
 from storage.raw import raw_files
-from storage.raw.formats.contents import BLOCK, Content, check_preamble, read_content
-from storage.raw.formats.kinds import file_kind, open_text
+from storage.raw.formats.contents import BLOCK, Content, check_preamble, file_kind, open_text, read_content
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.layouts import (
     Layout,

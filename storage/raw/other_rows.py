@@ -25,7 +25,7 @@ from schemas.row_format import RowFormat
 from storage import tables
 from storage.raw import raw_files
 from storage.raw.file_samples import tidy_file
-from storage.raw.formats.kinds import file_kind
+from storage.raw.formats.contents import file_kind
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import BAD, FAULT_COLUMN, FAULT_KIND, SQL_TYPES, TypedQuery, storage_type

@@ -23,8 +23,16 @@ from ldptree.errors import DataError
 from schemas.dataset import LONGEST_NAME
 from storage.machine_faults import machine_fault
 from storage.raw.formats.archives import most_unpacked
-from storage.raw.formats.contents import NOT_UTF_8, TIDY_COPY, Content, check_text, read_content
-from storage.raw.formats.kinds import PARQUET, file_kind, open_text
+from storage.raw.formats.contents import (
+    NOT_UTF_8,
+    PARQUET,
+    TIDY_COPY,
+    Content,
+    check_text,
+    file_kind,
+    open_text,
+    read_content,
+)
 from storage.raw.parquet_pages import MOST_PAGES, weigh_pages
 from storage.sql import UNSAFE_OPTIMIZER, list_columns, literal, quote
 

@@ -17,8 +17,7 @@ from schemas.dataset import DatasetSpec, parse_public_rule
 from storage.raw import raw_files
 from storage.raw.column_types import column_types_of_rule
 from storage.raw.file_samples import FileSample, sample_file
-from storage.raw.public_rows import PublicRows
-from storage.raw.public_samples import gather, raw_texts
+from storage.raw.public_rows import PublicRows, gather, raw_texts
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from storage.raw.recognition.columns import recognise
+from storage.raw.recognition.date_forms import _CALENDARS, month_name_readings
 from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, new_name
-from storage.raw.recognition.month_names import _CALENDARS, month_name_readings
 from storage.sql import scratch_cursor
 
 
