@@ -37,16 +37,14 @@ MISSING_LABELS = (
 )
 
 
-def one_of(parameter: str, value: object, known: Any, more: str = "") -> None:
+def one_of(parameter: str, value: object, known: Any) -> None:
     """Raises ConfigError where a parameter is none of the known names; says which is nearest."""
     if isinstance(value, str) and value in known:
         return
     near = difflib.get_close_matches(value, list(known), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     choices = ", ".join(repr(name) for name in known)
-    raise ConfigError(
-        f"{parameter} must be one of {choices}{f', {more}' if more else ''}, got {value!r}{hint}"
-    )
+    raise ConfigError(f"{parameter} must be one of {choices}, got {value!r}{hint}")
 
 
 def check_seed(random_state: Any) -> None:

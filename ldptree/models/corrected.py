@@ -189,8 +189,7 @@ class CorrectedModel(Model):
 
     def cells(self, raw: Floats) -> NDArray[np.int32]:
         """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
-        rows = np.asarray(raw, dtype=np.float64)
-        return np.where(self.encoding.encodable(rows), self.raw_tree.apply(rows), np.int32(-1))
+        return self.raw_tree.cells(np.asarray(raw, dtype=np.float64))
 
     def predict_parts(self, raw: Floats) -> Prediction:
         """Both parts of the answer to raw rows [n, columns].
@@ -204,7 +203,7 @@ class CorrectedModel(Model):
         correction, sd = np.zeros_like(public), np.tile(corrections.sd.max(axis=0), (len(rows), 1))
         hidden = np.tile(corrections.hidden.max(axis=1, keepdims=True), (1, len(rows), 1))
         public[is_whole] = answers(self.base, self.encoding.encode(rows[is_whole]), len(self.classes))
-        cells = np.where(is_whole, self.raw_tree.apply(rows), np.int32(-1))
+        cells = self.raw_tree.cells(rows)
         correction[is_whole] = corrections.correction[cells[is_whole]]
         sd[is_whole] = corrections.sd[cells[is_whole]]
         hidden[:, is_whole] = corrections.hidden[:, cells[is_whole]]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree import serialize
-from ldptree.encoding import Encoding, Level, NumericFeature
+from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
 from ldptree.inference.shares import half_width
 from ldptree.limits import check_spent
@@ -350,15 +350,8 @@ class TreeModel(Model, Generic[Label_co]):
 
     @cached_property
     def columns_needed(self) -> tuple[str, ...]:
-        """The raw columns that decide a prediction, in the encoding's order.
-
-        Those the tree tests, those where a missing value has no rule, and with outside = "drop" every
-        numeric one.
-        """
-        used = set(self.raw_tree.columns_used) | set(self.encoding.columns_without_rule)
-        if self.outside == "drop":
-            used |= {f.column for f in self.encoding.features if isinstance(f, NumericFeature)}
-        return tuple(column for column in self.encoding.columns if column in used)
+        """The raw columns that decide a prediction, in the encoding's order (`RawTree.columns_needed`)."""
+        return self.raw_tree.columns_needed(drops_outside=self.outside == "drop")
 
     @property
     def evidence(self) -> list[str]:
@@ -368,27 +361,8 @@ class TreeModel(Model, Generic[Label_co]):
         return [str(word) for word in np.where(np.isinf(self.node_sd), "none", words)]
 
     def cells(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
-        """int32 [n] the cell of each raw row; -1 for a row that no holder could have placed either.
-
-        That is a row where a value is missing that no rule fills, or with outside = "drop" a row outside
-        the public range.
-
-        Args:
-            raw: a raw matrix, float64 [n, columns] (see `ldptree.encoding`).
-            columns: names of its columns where they are not all of the encoding's; `columns_needed` suffice.
-
-        Raises:
-            DataError: a column is absent or the matrix has another number of them.
-        """
-        names = self.encoding.columns if columns is None else tuple(columns)
-        absent = [column for column in self.columns_needed if column not in names]
-        if absent:
-            raise DataError(f"rows to predict lack the columns {', '.join(absent)}")
-        cells = self.raw_tree.apply(raw, names)
-        is_unplaced = ~self.encoding.encodable(raw, names)
-        if self.outside == "drop":
-            is_unplaced |= self.encoding.is_outside(raw, names)
-        return np.where(is_unplaced, np.int32(-1), cells)
+        """int32 [n] the cell of each raw row, as `RawTree.cells`; -1 for a row that no holder could have placed either."""
+        return self.raw_tree.cells(raw, columns, drops_outside=self.outside == "drop")
 
     def nodes(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
         """Return the node that speaks for each raw row, int32 [n], its leaf, or the root if it has no cell."""

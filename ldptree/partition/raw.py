@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.compiled import compiled
-from ldptree.encoding import Encoding, Feature, NumericFeature, largest_raw, scale
+from ldptree.encoding import CategoricalFeature, Encoding, Feature, NumericFeature, largest_raw, scale
 from ldptree.errors import DataError
 from ldptree.partition.tree import LEAF, Partition
 
@@ -103,37 +103,69 @@ class RawTree:
         )
         return cells
 
-    def describe(self, node: int) -> str:
-        """Describe the test at an inner node for rows that go left, such as "trip_miles <= 3.2".
+    def columns_needed(self, *, drops_outside: bool) -> tuple[str, ...]:
+        """The raw columns that decide a row's cell, in the encoding's order.
+
+        Those that are tested, and those where a missing value has no rule, as it leaves the row without a cell. `drops_outside`:
+        so does a value outside the public range, and every numeric column counts.
+        """
+        used = {*self.columns_used, *self.encoding.columns_without_rule}
+        if drops_outside:
+            used |= {f.column for f in self.encoding.features if isinstance(f, NumericFeature)}
+        return tuple(column for column in self.encoding.columns if column in used)
+
+    def cells(
+        self, raw: NDArray[np.float64], columns: Sequence[str] | None = None, *, drops_outside: bool = False
+    ) -> NDArray[np.int32]:
+        """The cell of each raw row, int32 [n]; -1 where `columns_needed` says that it has none.
+
+        Args:
+            raw: a raw matrix, float64 [n, columns] (see `ldptree.encoding`).
+            columns: names of its columns where they are not all of the encoding's; `columns_needed` suffice.
+            drops_outside: whether a row outside the public range has no cell.
 
         Raises:
-            DataError: the node is a leaf.
+            DataError: a column is absent or the matrix has another number of them.
         """
-        if self.column[node] == LEAF:
-            raise DataError(f"node {node} is a leaf: it asks nothing (see where)")
-        return self._words(node, is_left=True)
+        names = self.encoding.columns if columns is None else tuple(columns)
+        absent = [
+            column for column in self.columns_needed(drops_outside=drops_outside) if column not in names
+        ]
+        if absent:
+            raise DataError(f"raw rows lack the columns {', '.join(absent)}")
+        cells = self.apply(raw, names)
+        has_none = ~self.encoding.encodable(raw, names)
+        if drops_outside:
+            has_none |= self.encoding.is_outside(raw, names)
+        cells[has_none] = -1
+        return cells
+
+    def branches(self, node: int) -> tuple[str, str]:
+        """Describe the rows that go left and right of an inner node, in raw units, such as "miles <= 3.2"."""
+        feature = self.encoding.features[self.column[node]]
+        threshold, level = float(self.threshold[node]), int(self.level[node])
+        column, missing = feature.column, f"{feature.column} is missing"
+        if np.isnan(threshold):
+            return missing, f"{column} is known"
+        if level >= 0 and isinstance(feature, CategoricalFeature):
+            left, right = f"{column} is not {feature.levels[level]}", f"{column} is {feature.levels[level]}"
+        elif threshold == np.inf:
+            left, right = f"{column} is known", missing
+        else:
+            left, right = f"{column} <= {threshold:.6g}", f"{column} > {threshold:.6g}"
+        if self.missing[node] == LEFT:
+            left = f"{left}, or missing"
+        elif self.missing[node] == RIGHT and right != missing:
+            right = f"{right}, or missing"
+        return left, right
 
     def where(self, node: int) -> str:
-        """Describe a node in words by the tests from the root on; "everyone" for the root."""
-        tests: list[str] = []
+        """Describe a node by the branches from the root on; "everyone" for the root."""
+        branches: list[str] = []
         while (above := int(self.partition.parent[node])) != LEAF:
-            tests.append(self._words(above, is_left=int(self.partition.left[above]) == node))
+            branches.append(self.branches(above)[int(self.partition.left[above]) != node])
             node = above
-        return " and ".join(reversed(tests)) or "everyone"
-
-    def _words(self, node: int, *, is_left: bool) -> str:
-        feature = self.encoding.features[self.column[node]]
-        threshold = float(self.threshold[node])
-        goes_missing = self.missing[node] != STOP and (self.missing[node] == LEFT) == is_left
-        if self.level[node] >= 0 and not isinstance(feature, NumericFeature):
-            test = f"{feature.column} is {'not ' if is_left else ''}{feature.levels[self.level[node]]}"
-        elif np.isfinite(threshold):
-            test = f"{feature.column} {'<=' if is_left else '>'} {threshold:.6g}"
-        elif np.isnan(threshold) != is_left:  # every value that is there goes this way
-            return f"{feature.column} is anything" if goes_missing else f"{feature.column} is not missing"
-        else:
-            return f"{feature.column} is missing" if goes_missing else f"{feature.column} is nothing"
-        return f"{test} or missing" if goes_missing else test
+        return " and ".join(reversed(branches)) or "everyone"
 
 
 def _test(feature: Feature, place: int, t: float) -> tuple[int, float]:

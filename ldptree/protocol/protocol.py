@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree import serialize
 from ldptree.coins import Words
-from ldptree.encoding import Encoding, Level, NumericFeature
+from ldptree.encoding import Encoding, Level
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.limits import check_memory
 from ldptree.mechanisms import JOINT, Mechanism, NumberReport, find_mechanism, report_values
@@ -279,15 +279,11 @@ class Protocol:
     def columns_needed(self) -> tuple[str, ...]:
         """The raw columns a holder's row must have for `values`, in the encoding's order.
 
-        Those the tree tests; those where a missing value has no rule, since it makes the row "outside"; and
-        with outside = "drop" every numeric one; all where a base has to answer.
+        Those of `RawTree.columns_needed`; all where a base has to answer.
         """
         if self.base is not None:
             return self.encoding.columns
-        used = set(self.raw_tree.columns_used) | set(self.encoding.columns_without_rule)
-        if self.outside == "drop":
-            used |= {f.column for f in self.encoding.features if isinstance(f, NumericFeature)}
-        return tuple(column for column in self.encoding.columns if column in used)
+        return self.raw_tree.columns_needed(drops_outside=self.outside == "drop")
 
     def values(
         self,
@@ -322,16 +318,7 @@ class Protocol:
 
     def cells(self, raw: NDArray[np.float64], columns: Sequence[str] | None = None) -> NDArray[np.int32]:
         """The cell of each raw row, int32 [n]; -1 for a row that is outside. Raises DataError where a column is absent."""
-        names = self.encoding.columns if columns is None else tuple(columns)
-        absent = [column for column in self.columns_needed if column not in names]
-        if absent:
-            raise DataError(f"raw rows lack the columns {', '.join(absent)}")
-        cells = self.raw_tree.apply(raw, names)
-        is_outside = ~self.encoding.encodable(raw, names)
-        if self.outside == "drop":
-            is_outside |= self.encoding.is_outside(raw, names)
-        cells[is_outside] = -1
-        return cells
+        return self.raw_tree.cells(raw, columns, drops_outside=self.outside == "drop")
 
     def residuals(
         self,
@@ -359,6 +346,8 @@ class Protocol:
         if names == self.encoding.columns:
             return np.asarray(raw, dtype=np.float64)
         place = {name: j for j, name in enumerate(names)}
+        if absent := [column for column in self.encoding.columns if column not in place]:
+            raise DataError(f"raw rows lack the columns {', '.join(absent)}")
         return np.asarray(raw, dtype=np.float64)[:, [place[column] for column in self.encoding.columns]]
 
     @property

@@ -86,7 +86,7 @@ def _correct(
 
 def _rivals(trial: Trial, rows: Rows) -> dict[str, Floats]:
     """Return every baseline's answers, as shares [n, C] or numbers [n, 1]."""
-    answers = answer_all(trial.rivals(rows.raw), 0.4, 0.9)
+    answers = answer_all(trial.rivals(rows.raw), 0.4)
     return {key: answer if trial.classes else answer[:, None] for key, answer in answers}
 
 

@@ -110,15 +110,15 @@ class Trial:
 
 
 def answer_all(
-    rivals: Mapping[str, Callable[[], NDArray[np.float64]]], start: float, stop: float
+    rivals: Mapping[str, Callable[[], NDArray[np.float64]]], start: float
 ) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Every rival's predictions by its key, in their order. The step is done from `start` to `stop`."""
+    """Every rival's predictions by its key, in their order. `start`: how far the step is, which is then nearly done."""
     with ThreadPoolExecutor(2) as pool:
         # The last take longest: begun first, they do not end alone.
         answers = {key: pool.submit(rivals[key]) for key in reversed([*rivals])}
         for done, key in enumerate(rivals, start=1):
             yield key, answers[key].result()
-            progress.advance(start + (stop - start) * done / len(rivals))
+            progress.advance(start + (0.9 - start) * done / len(rivals))
 
 
 @dataclass(frozen=True)

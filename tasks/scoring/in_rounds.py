@@ -39,7 +39,7 @@ def score_rounds(
     labels, raw = held_back.labels[known], held_back.raw[known]
     ours = learned.predict(raw)
     rivals = _rivals(public_rows, shards, encoding, target, raw, evaluation, seed)
-    scores = compare_numbers(labels, {"ours": ours, **dict(answer_all(rivals, 0.0, 0.9))})
+    scores = compare_numbers(labels, {"ours": ours, **dict(answer_all(rivals, 0.0))})
     return {"kind": "regression", "scores": scores, "redraws": [], "bins": bins_of(labels, ours)}
 
 

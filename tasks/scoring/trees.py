@@ -39,7 +39,7 @@ def score_classes(trial: Trial, held_back: Rows, *, public_prune: str) -> dict[s
         "no_noise": exactly,
         **trial.rivals(raw),
     }
-    answers = {"ours": learned.predict_proba(raw), **dict(answer_all(rivals, 0.2, 0.9))}
+    answers = {"ours": learned.predict_proba(raw), **dict(answer_all(rivals, 0.2))}
     nodes = learned.nodes(raw)
 
     def score_again(mechanism: Mechanism, words: Words) -> float:
@@ -63,7 +63,7 @@ def score_regression(trial: Trial, held_back: Rows) -> dict[str, Any]:
         return fit_regression(protocol, true, trial.evidence, **trial.how | other).predict(raw)
 
     rivals = {"public_only": lambda: exactly(lam=np.inf), "no_noise": exactly, **trial.rivals(raw)}
-    scores = compare_numbers(labels, {"ours": ours, **dict(answer_all(rivals, 0.2, 0.9))})
+    scores = compare_numbers(labels, {"ours": ours, **dict(answer_all(rivals, 0.2))})
     nodes = trial.learned.nodes(raw)
 
     def score_again(mechanism: Mechanism, words: Words) -> float:

@@ -59,7 +59,6 @@ from ldptree.families.public_features.questions import (
     FeatureBins,
     LabelBins,
     ResidualQuestion,
-    check_label_range,
 )
 from ldptree.families.public_features.summary import FitFacts, measure_explained, summarize
 from ldptree.families.public_features.surface import fit_surface
@@ -70,6 +69,7 @@ from ldptree.families.public_features.transcript import (
     visible_rows,
 )
 from ldptree.families.settings import PublicFeaturesSettings
+from ldptree.limits import label_ends
 from ldptree.mechanisms.numbers import NUMBERS, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import PublicFeatureModel
@@ -141,7 +141,7 @@ class PublicFeatures(PublicFeaturesSettings, RoundsFamily[PublicFeatureModel]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_label_range(self.label_low, self.label_high)
+        label_ends((self.label_low, self.label_high))
 
     def ask(self, view: PublicView, transcript: Transcript) -> Question | None:
         """The next question.

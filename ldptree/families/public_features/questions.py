@@ -16,7 +16,7 @@ import numpy as np
 from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.families.public_features.allocation import Part
 from ldptree.families.public_features.label import LABEL_BINS, label_bin_of
-from ldptree.limits import check_ends
+from ldptree.limits import label_ends
 from ldptree.mechanisms.numbers import NUMBER_JSON, NumberMechanism
 from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.models.public_features import Effect
@@ -109,7 +109,7 @@ class LabelBins(BinQuestion):
     high: float
 
     def __post_init__(self) -> None:
-        check_label_range(self.low, self.high)
+        label_ends((self.low, self.high))
         _check_bins(self.oracle, LABEL_BINS)
 
     @property
@@ -280,15 +280,6 @@ class ResidualQuestion(Question):
 
 
 QUESTIONS: dict[str, type[Question]] = {q.kind: q for q in (LabelBins, FeatureBins, ResidualQuestion)}
-
-
-def check_label_range(low: float, high: float) -> None:
-    """Raises ConfigError unless low < high, both finite, and their squares and distance fit into floating point."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ConfigError(f"label_range = ({low:g}, {high:g}): both ends must be finite")
-    if low >= high:
-        raise ConfigError(f"label_range = ({low:g}, {high:g}): low must be below high; swap them?")
-    check_ends(low, high)
 
 
 def _check_bins(oracle: SubsetSelection, bins: int) -> None:

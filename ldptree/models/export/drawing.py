@@ -4,12 +4,10 @@ say what every node tests, in raw units, and what every cell says.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ldptree.encoding import CategoricalFeature
-from ldptree.partition.raw import LEFT, RIGHT, RawTree
+from ldptree.partition.raw import RawTree
 from ldptree.partition.tree import Partition
 from ldptree.plain_text import escape_html, make_visible
 
@@ -51,31 +49,10 @@ def to_dot(tree: RawTree, labels: Sequence[str], about: str) -> str:
             label = _quoted(labels[partition.cell_of_node[node]])
             lines.append(f"  {node} [label={label}, style=rounded];")
             continue
-        lines.append(f"  {node} [label={_quoted(_name_branches(tree, node)[0])}];")
+        lines.append(f"  {node} [label={_quoted(tree.branches(node)[0])}];")
         lines.append(f'  {node} -> {partition.left[node]} [label="yes"];')
         lines.append(f'  {node} -> {partition.right[node]} [label="no"];')
     return "\n".join([*lines, "}"])
-
-
-def _name_branches(raw: RawTree, node: int) -> tuple[str, str]:
-    """Describe the rows that go left and right of an inner node, in raw units."""
-    feature = raw.encoding.features[raw.column[node]]
-    threshold, level = float(raw.threshold[node]), int(raw.level[node])
-    column, missing = feature.column, f"{feature.column} is missing"
-    if math.isnan(threshold):
-        return missing, f"{column} is known"
-    if level >= 0 and isinstance(feature, CategoricalFeature):
-        names = f"{column} is not {feature.levels[level]}", f"{column} is {feature.levels[level]}"
-    elif threshold == math.inf:
-        names = f"{column} is known", missing
-    else:
-        names = f"{column} <= {threshold:.6g}", f"{column} > {threshold:.6g}"
-    left, right = names
-    if raw.missing[node] == LEFT:
-        left = f"{left}, or missing"
-    elif raw.missing[node] == RIGHT and right != missing:
-        right = f"{right}, or missing"
-    return left, right
 
 
 def _quoted(text: str) -> str:
@@ -137,7 +114,7 @@ def _branches(raw: RawTree, places: dict[int, _Place]) -> Iterator[str]:
     for at in places.values():
         if tree.feature[at.node] < 0 or int(tree.left[at.node]) not in places:
             continue
-        names = _name_branches(raw, at.node)
+        names = raw.branches(at.node)
         for child, name in zip((tree.left[at.node], tree.right[at.node]), names, strict=True):
             to = places[int(child)]
             x, y = _point(at)

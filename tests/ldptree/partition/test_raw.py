@@ -116,7 +116,7 @@ def test_rows_beside_each_threshold_go_the_same_way(seed):
         np.testing.assert_array_equal(in_raw_units.apply(probe), tree.apply(encoding.encode(probe)))
 
 
-def test_tests_read_as_sentences():
+def test_branches_read_as_sentences():
     encoding = Encoding(
         (
             NumericFeature("miles", 0.0, 10.0, fill=2.0, indicator=True),
@@ -130,14 +130,12 @@ def test_tests_read_as_sentences():
         [2, 4, 6, -1, -1, -1, -1],
     )
     words = RawTree.of(tree, encoding)
-    assert words.describe(0) == "miles <= 3.2 or missing"
-    assert words.describe(1) == "company is not Flash Cab"
-    assert words.describe(2) == "miles is not missing"
+    assert words.branches(0) == ("miles <= 3.2, or missing", "miles > 3.2")
+    assert words.branches(1) == ("company is not Flash Cab", "company is Flash Cab")
+    assert words.branches(2) == ("miles is known", "miles is missing")
     assert words.where(0) == "everyone"
-    assert words.where(4) == "miles <= 3.2 or missing and company is Flash Cab"
+    assert words.where(4) == "miles <= 3.2, or missing and company is Flash Cab"
     assert words.where(6) == "miles > 3.2 and miles is missing"
-    with pytest.raises(DataError, match="leaf"):
-        words.describe(3)
 
 
 def test_a_column_in_use_cannot_be_left_out():
