@@ -54,7 +54,7 @@ from tasks.page.data import (
     Scores,
     Span,
 )
-from tasks.page.example import draw_example, draw_example_in_rounds
+from tasks.page.example import TypicalRow, draw_example, draw_example_in_rounds
 from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.progress import Timeline
@@ -77,7 +77,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="29", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="30", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -111,10 +111,12 @@ def report(
     digests = {f"question {number}": question.digest for number, question in enumerate(asked, 1)}
     digests |= {"model": learned.digest}
     digests |= {name: artifacts[part].digest for part, name in DIGESTS.items() if part in artifacts}
-    whole = () if evidence.rows is None else find_whole(learned.encoding, evidence.rows)
+    rows, labels = read_scaled(store, artifacts["scaled"])
+    whole = find_whole(learned.encoding, rows)
+    typical = TypicalRow.of(learned.encoding, config.dataset, rows, labels, whole=whole, classes=classes)
     run = Run(
         **gather(config, store, artifacts["checks"], artifacts.get("scores"), facts),
-        privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts, whole),
+        privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts, typical),
         whole=whole,
         making=describe_making(config, command.value, timeline.value, digests),
         classes=classes,
@@ -128,7 +130,7 @@ def report(
         depth=int(last.figures.get("depth", 0)),
         description=description,
         finds=() if "scores" in artifacts else find_from(config, asked[-1], evidence),
-        hidden=find_hidden(config, asked[-1], evidence, read_scaled(store, artifacts["scaled"])[1]),
+        hidden=find_hidden(config, asked[-1], evidence, labels),
     )
     write_page(draft, run)
     return {"nodes": list_nodes(learned) if evidence.totals else [], "n_questions": len(asked)}
@@ -310,9 +312,9 @@ def describe_privacy(
     evidence: Evidence,
     moves: Sequence[float],
     facts: Mapping[str, Any],
-    whole: Sequence[str],
+    typical: TypicalRow,
 ) -> Privacy:
-    """Describe the questions, who was asked and the cost. `moves` is as in a description, and `whole` as in a run."""
+    """Describe the questions, who was asked and the cost. `moves` is as in a description, `typical` the row of the example."""
     n, spent = model.n_private, facts["spent"]
     # Holders who are asked the same are counted together: those of a part, or where features differ each alone.
     counted = part_sizes(n) if isinstance(questions[0], Protocol) else np.ones(n, dtype=np.int64)
@@ -350,26 +352,17 @@ def describe_privacy(
         influence=_influence(evidence.totals, moves) if evidence.totals else None,
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
-        example=_draw_example(config, last, model, evidence, whole),
+        example=_draw_example(config, last, model, typical),
     )
 
 
-def _draw_example(
-    config: RunConfig, last: Published, model: Model, evidence: Evidence, whole: Sequence[str]
-) -> Example | None:
-    """A made-up row and its report to the last question."""
+def _draw_example(config: RunConfig, last: Published, model: Model, typical: TypicalRow) -> Example | None:
+    """Reports of a row to the last question."""
     if isinstance(last, Protocol):
-        return draw_example(last, config.dataset, whole)
-    assert evidence.label_range is not None
+        return draw_example(last, typical, config.dataset)
     hidden = {*config.features.private, *config.features.protects}
-    return draw_example_in_rounds(
-        last,
-        model.encoding,
-        config.dataset,
-        protected=hidden if config.mask_release == "all" else model.encoding.columns,
-        label_range=evidence.label_range,
-        whole=whole,
-    )
+    protected = hidden if config.mask_release == "all" else model.encoding.columns
+    return draw_example_in_rounds(last, model.encoding, typical, protected=protected)
 
 
 def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[FoundFrom, ...]:

@@ -190,10 +190,11 @@ SAYS = {
     "example error": "{kind} {cell}, and a public answer that is {level}.",
     "example answer": "{question} {value}.",
     "example apart": "{kind} {cell}, and {value}.",
-    "boxes": "Filled: sent. Dashed: true.",
-    "number sent": "The number: {value}.",
+    "example": "Medians and commonest values of public {nouns}, scrambled twelve times. A real {noun} is scrambled once.",
+    "boxes": "Filled: sent. Dashed: the truth.",
     "boxes numbers": "In each box: the number sent. Dashed: the truth.",
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
+    "left out": "Of 100 such reports {n} leave the truth out.",
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",
     "release": "A release: holders drew the coins of the operating system, and {epsilon} protects them.",

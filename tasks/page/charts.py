@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ldptree.models.description import CurveLine, CurvePoint, Node
 from tasks.page.data import Boxes
@@ -308,7 +308,8 @@ def height(axis: Axis, value: float) -> str:
     return f"{8 + (STRIP - 16) * (1 - min(max(share, 0.0), 1.0)):.2f}"
 
 
-def draw_truth(boxes: Boxes, cell: int, level: int) -> Boxes:
-    """The same boxes, of the true value alone."""
-    true = tuple("x" if (i, j) == (cell, level) else "" for i in boxes.cells for j in boxes.levels)
-    return replace(boxes, sent=true, outside=tuple("" for _ in boxes.outside[:1]))
+def place_boxes(boxes: Boxes) -> list[tuple[int, int]]:
+    """Return where each box of a report stands, cell by cell, then those of "anything else"."""
+    n, right = len(boxes.levels), 64 + 22 * len(boxes.cells)
+    of_cells = [(59 + 22 * i, 18 + 25 * j) for i in range(len(boxes.cells)) for j in range(n)]
+    return of_cells + [(right, 18 + 25 * j) for j in range(boxes.n_outside)]

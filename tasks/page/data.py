@@ -323,45 +323,47 @@ class Influence:
 
 @dataclass(frozen=True, kw_only=True)
 class Boxes:
-    """A report as boxes, one a value that it can name; of a large one the boxes of some cells and levels.
+    """Reports as boxes, one a value that they can name; of large ones the boxes of some cells and levels.
 
     Attributes:
         cells, levels: those that are drawn, from 0.
-        sent: of each, cell by cell: "" where it is not in the report, "x" where it is, or the number that is sent of it.
-        outside: of "anything else"; () where a report says nothing of it.
-        n: boxes of the whole report.
+        reports: of each report its boxes, cell by cell, then those of "anything else": "" where it does not name it, "x" where
+            it does, or the number that is sent of it.
+        n_outside: boxes of "anything else".
+        n: boxes of a whole report.
     """
 
     cells: tuple[int, ...]
     levels: tuple[int, ...]
-    sent: tuple[str, ...]
-    outside: tuple[str, ...]
+    reports: tuple[tuple[str, ...], ...]
+    n_outside: int
     n: int
 
     @property
     def n_drawn(self) -> int:
-        """Number that are drawn."""
-        return len(self.sent) + len(self.outside)
+        """Number that are drawn of each."""
+        return len(self.reports[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentNumber:
-    """A number of a report, and what it would be without noise, both in the label's unit."""
+    """The number of each report, and what it would be without noise, in the label's unit."""
 
     true: float
-    sent: float
+    sent: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A made-up row, its true answer, and a report drawn for it with this run's mechanism from a fixed seed.
+    """The typical public row, its true answer, and reports drawn of it with this run's mechanism from a fixed seed.
 
     Attributes:
-        row: columns and values; none of them is anybody's. Where some features are public, those that are not, and the label.
+        row: columns and values, the label last. Where some features are public, those that are not.
         cell, level: the true answer: its cell, bin or other value, from 0, and which of the levels is named.
         levels: what they are called; () where a value is named alone.
-        boxes: the report, as far as it names values; None where boxes cannot show one.
+        boxes: the reports, as far as they name values; None where boxes cannot show one.
         number: what is sent besides, or in place of values.
+        left_out: share of such reports that do not name the true value; None where that is not known.
     """
 
     row: tuple[tuple[str, str], ...]
@@ -370,6 +372,7 @@ class Example:
     levels: tuple[str, ...] = ()
     boxes: Boxes | None = None
     number: SentNumber | None = None
+    left_out: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -393,7 +396,7 @@ class Privacy:
         influence: what dishonest holders can do; None where that is not known.
         features: who shows what; () where all features are private.
         mask_release: what was sent of the masks.
-        example: a made-up row and its report; None where none is drawn.
+        example: a typical row and reports of it; None where none is drawn.
     """
 
     epsilon: float

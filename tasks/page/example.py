@@ -1,4 +1,4 @@
-"""Make up a row that is nobody's, from the public ranges with a fixed seed, and the report that it would send."""
+"""Make the typical public row, which is nobody's, and draw reports of it with the run's mechanism from a fixed seed."""
 
 from __future__ import annotations
 
@@ -20,117 +20,156 @@ from tasks.page.data import Boxes, Example, SentNumber
 from tasks.page.units import raw_measured
 
 SEED = 1
+REPORTS = 12
+"""Reports that are drawn of one row."""
 MOST_COLUMNS = 6
 MOST_CELLS, MOST_LEVELS = 16, 6
-"""Of a report, how many are drawn at most."""
+"""Of a report, how many are drawn at most; more where a report names one value and another drawn one names others."""
+MOST_WRITTEN = 3
+"""Of a report of numbers, the cells that are drawn at most."""
 
 
 @dataclass(frozen=True, eq=False)
-class MadeUp:
-    """A made-up row, with its values as in raw data and, by column, in words."""
+class TypicalRow:
+    """The medians and commonest levels of public rows, with values as in raw data and, by column, in words.
+
+    Attributes:
+        values: float64 [1, columns].
+        label: the commonest class's number, or the median.
+        words: of features, in words.
+        own: the label's column and its value in words.
+    """
 
     values: NDArray[np.float64]
+    label: float
     words: dict[str, str]
+    own: tuple[str, str]
 
     @classmethod
     def of(
-        cls, encoding: Encoding, data: DatasetSpec, whole: Collection[str], rng: np.random.Generator
-    ) -> MadeUp:
-        """Draw a row from the public ranges. Columns in `whole` have whole numbers."""
-        values, words = [], {}
+        cls,
+        encoding: Encoding,
+        data: DatasetSpec,
+        rows: NDArray[np.float32],
+        labels: NDArray[Any],
+        *,
+        whole: Collection[str],
+        classes: Sequence[str],
+    ) -> TypicalRow:
+        """Read it from encoded public rows [n, d] and their labels. Columns in `whole` have whole numbers."""
+        values, words, at = [], {}, 0
         for feature in encoding.features:
+            columns = rows[:, at : at + len(feature.names)]
+            at += len(feature.names)
             if isinstance(feature, NumericFeature):
-                value = float(f"{rng.uniform(feature.minimum, feature.maximum):.2g}")
-                value = float(round(value)) if feature.column in whole else value
-                values.append(min(max(value, feature.minimum), feature.maximum))
+                low, high = feature.minimum, feature.maximum
+                value = low + float(np.nanmedian(columns[:, 0])) * (high - low)
+                value = float(round(value)) if feature.column in whole else float(f"{value:.3g}")
+                values.append(min(max(value, low), high))
                 text = raw_measured(values[-1], data.units.get(feature.column, ""))
             else:
-                at = int(rng.integers(len(feature.levels)))
-                values.append(float(at))
-                text = name_level(feature.column, feature.levels[at], data.names)
+                values.append(float(np.nansum(columns[:, : len(feature.levels)], axis=0).argmax()))
+                text = name_level(feature.column, feature.levels[int(values[-1])], data.names)
             words[feature.column] = text
-        return cls(np.array([values]), words)
+        if classes:
+            commonest = int(np.bincount(labels).argmax())
+            label, says = float(commonest), classes[commonest]
+        else:
+            label = float(f"{np.median(labels):.3g}")
+            says = raw_measured(label, data.unit)
+        return cls(np.array([values]), label, words, (data.target.replace("_", " "), says))
 
-    def tell(self, columns: Collection[str]) -> list[tuple[str, str]]:
-        """Those of the columns that are there, in words."""
-        return [(name.replace("_", " "), text) for name, text in self.words.items() if name in columns]
+    def tell(self, columns: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Those of the columns that are there, and the label, in words."""
+        told = [(name.replace("_", " "), text) for name, text in self.words.items() if name in columns]
+        return *told[: MOST_COLUMNS - 1], self.own
 
 
-def draw_example(protocol: Protocol, data: DatasetSpec, whole: Sequence[str]) -> Example | None:
-    """A row from the columns that the partition asks about, its true answer, and its report; None where there are none.
-
-    `whole`: columns of whole numbers.
-    """
-    rng, names, mechanism = np.random.default_rng(SEED), data.names, protocol.mechanism
-    made = MadeUp.of(protocol.encoding, data, whole, rng)
-    row = tuple(made.tell(protocol.raw_tree.columns_used)[:MOST_COLUMNS])
-    cell = int(protocol.cells(made.values)[0])
-    if cell < 0 or not row:
+def draw_example(protocol: Protocol, row: TypicalRow, data: DatasetSpec) -> Example | None:
+    """Draw reports of a row, with those of its columns that the partition asks about; None where it is outside."""
+    mechanism, words = protocol.mechanism, Words.seeded(np.random.SeedSequence(SEED))
+    outputs = protocol.draw_outputs(1, words)
+    (value,) = protocol.values(row.values, np.array([row.label]), words=words, outputs=outputs)
+    cell, level = divmod(int(value), mechanism.n_levels)
+    if cell >= protocol.n_cells:
         return None
+    reports = mechanism.randomize(np.repeat(value, REPORTS), words)
+    sums = np.array([mechanism.aggregate(reports[at : at + 1]) for at in range(REPORTS)])
+    told = row.tell(protocol.raw_tree.columns_used)
     if mechanism.n_levels != protocol.n_classes:
-        return draw_apart(protocol, row, cell, int(rng.integers(mechanism.n_levels)))
-    level = int(rng.integers(protocol.n_classes))
+        return draw_apart(protocol, told, cell, level, sums)
     named = not protocol.numeric and protocol.base is None
     levels = tuple(
-        name_level(protocol.target, value, names) if named else _name_number(protocol, value)
+        name_level(protocol.target, value, data.names) if named else _name_number(protocol, value)
         for value in _values(protocol)
     )
-    return Example(row=row, cell=cell, level=level, levels=levels, boxes=draw_report(protocol, cell, level))
+    figures = mechanism.describe().figures
+    left_out = 1 - figures["p"] * figures.get("label_p", 1.0) if "p" in figures else None
+    return Example(
+        row=told,
+        cell=cell,
+        level=level,
+        levels=levels,
+        boxes=draw_boxes(protocol, cell, level, sums),
+        left_out=left_out,
+    )
 
 
 def draw_example_in_rounds(
-    question: Question,
-    encoding: Encoding,
-    data: DatasetSpec,
-    *,
-    protected: Collection[str],
-    label_range: tuple[float, float],
-    whole: Collection[str],
+    question: Question, encoding: Encoding, row: TypicalRow, *, protected: Collection[str]
 ) -> Example:
-    """Draw a row's report, with its protected values and the answer before noise. `protected` names columns."""
-    rng, words = np.random.default_rng(SEED), Words.seeded(np.random.SeedSequence(SEED))
-    made = MadeUp.of(encoding, data, whole, rng)
-    label = float(f"{rng.uniform(*label_range):.2g}")
+    """Draw a row's reports, with its protected values and the answer before noise. `protected` names columns."""
+    words = Words.seeded(np.random.SeedSequence(SEED))
     protects = np.array(
         [feature.column in protected for feature in encoding.features for _ in feature.names], bool
     )
-    played = question.play(points_of(encoding, made.values)[0], label, protects, words)
-    own = (data.target.replace("_", " "), raw_measured(label, data.unit))
-    row = (*made.tell(protected)[: MOST_COLUMNS - 1], own)
-    if played.sent is not None:
-        return Example(row=row, cell=0, level=0, number=SentNumber(true=played.true, sent=played.sent))
-    cell, places = int(played.true), np.flatnonzero(played.named)
-    must = [int(np.searchsorted(played.values, cell)), *places[:MOST_CELLS].tolist()]
-    drawn = _pick(len(played.values), must, MOST_CELLS)
-    boxes = Boxes(
-        cells=tuple(int(played.values[place]) for place in drawn),
-        levels=(0,),
-        sent=tuple(_mark(played.named[place]) for place in drawn),
-        outside=(),
-        n=len(played.values),
+    point = points_of(encoding, row.values)[0]
+    played = [question.play(point, row.label, protects, words) for _ in range(REPORTS)]
+    first, told = played[0], row.tell(protected)
+    if first.sent is not None:
+        sent = tuple(each.sent for each in played if each.sent is not None)
+        return Example(row=told, cell=0, level=0, number=SentNumber(true=first.true, sent=sent))
+    cell, named = int(first.true), np.array([each.named for each in played])
+    must = [int(np.searchsorted(first.values, cell)), *np.flatnonzero(named.any(axis=0)).tolist()]
+    drawn = _pick(len(first.values), must, MOST_CELLS)
+    return Example(
+        row=told,
+        cell=cell,
+        level=0,
+        boxes=Boxes(
+            cells=tuple(int(first.values[place]) for place in drawn),
+            levels=(0,),
+            reports=tuple(tuple(_mark(each[place]) for place in drawn) for each in named),
+            n_outside=0,
+            n=len(first.values),
+        ),
     )
-    return Example(row=row, cell=cell, level=0, boxes=boxes)
 
 
-def draw_apart(protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, step: int) -> Example:
-    """A report of this cell, and apart from it of a number, so many steps above the low end of its range.
+def draw_apart(
+    protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, step: int, sums: NDArray[Any]
+) -> Example:
+    """Reports of this cell, and apart from it of a number, so many steps above the low end of its range.
 
     Of bits the number is one for all cells; of numbers with noise each cell has its own, of which that of this cell is told.
+    `sums`: those of each report.
     """
     mechanism, n_cells = protocol.mechanism, protocol.n_cells
-    value = np.array([cell * mechanism.n_levels + step])
-    sums = mechanism.aggregate(mechanism.randomize(value, Words.seeded(np.random.SeedSequence(SEED))))
     low, high = protocol.label_range
-    steps, cells = mechanism.n_levels - 1, _pick(n_cells, [cell], MOST_CELLS)
+    steps = mechanism.n_levels - 1
     levels: tuple[str, ...] = ()
-    outside: tuple[str, ...] = ()
     if mechanism.describe().form == "bits and number":
-        share, outside = float(sums[-1]) / steps, (_mark(sums[n_cells]),)
-        sent = [_mark(sums[place]) for place in cells]
+        cells = _pick(n_cells, [cell], MOST_CELLS)
+        shares = sums[:, -1] / steps
+        drawn = [tuple(_mark(each[place]) for place in (*cells, n_cells)) for each in sums]
     else:
-        here, numbers = sums.reshape(2, n_cells)
-        share, levels = float(numbers[cell]) + 0.5, ("here", "number")
-        sent = [_write_number(figures[at]) for at in cells for figures in (here, numbers)]
+        cells, levels = _pick(n_cells, [cell], MOST_WRITTEN), ("here", "number")
+        shares = sums[:, n_cells + cell] + 0.5
+        drawn = [
+            tuple(_write_number(each[at + place]) for place in cells for at in (0, n_cells)) for each in sums
+        ]
+    n_each = max(len(levels), 1)
+    n_outside = len(drawn[0]) - n_each * len(cells)
     return Example(
         row=row,
         cell=cell,
@@ -138,42 +177,46 @@ def draw_apart(protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, 
         levels=levels,
         boxes=Boxes(
             cells=cells,
-            levels=tuple(range(max(len(levels), 1))),
-            sent=tuple(sent),
-            outside=outside,
-            n=max(len(levels), 1) * n_cells + len(outside),
+            levels=tuple(range(n_each)),
+            reports=tuple(drawn),
+            n_outside=n_outside,
+            n=n_each * n_cells + n_outside,
         ),
-        number=SentNumber(true=low + (high - low) * step / steps, sent=low + (high - low) * share),
+        number=SentNumber(
+            true=low + (high - low) * step / steps,
+            sent=tuple(low + (high - low) * share for share in shares.tolist()),
+        ),
     )
 
 
-def draw_report(protocol: Protocol, cell: int, level: int) -> Boxes:
-    """A report of this cell and level, as boxes."""
-    mechanism = protocol.mechanism
-    value = np.array([cell * protocol.n_classes + level])
-    sums = mechanism.aggregate(mechanism.randomize(value, Words.seeded(np.random.SeedSequence(SEED))))
-    form = mechanism.describe().form
+def draw_boxes(protocol: Protocol, cell: int, level: int, sums: NDArray[Any]) -> Boxes:
+    """Reports of this cell and level as boxes; `sums` are those of each, [reports, raw size]."""
+    form = protocol.mechanism.describe().form
     if form == "bits and label":
-        sums = sums[: -protocol.n_classes]  # behind them stands the label alone
+        sums = sums[:, : -protocol.n_classes]  # behind them stands the label alone
     n = protocol.n_cells * protocol.n_classes
-    sent, outside = sums[:n].reshape(-1, protocol.n_classes), sums[n:]
+    sent, outside = sums[:, :n].reshape(len(sums), -1, protocol.n_classes), sums[:, n:]
     must: tuple[list[int], list[int]] = [cell], [level]
+    most = (MOST_WRITTEN if form == "numbers" else MOST_CELLS, MOST_LEVELS)
     if form == "value":
         must = (
-            [cell, *np.nonzero(sent.any(axis=1))[0].tolist()],
-            [level, *np.nonzero(sent.any(axis=0))[0].tolist()],
+            [cell, *np.flatnonzero(sent.any(axis=(0, 2))).tolist()],
+            [level, *np.flatnonzero(sent.any(axis=(0, 1))).tolist()],
         )
+        most = max(MOST_CELLS, len(must[0])), max(MOST_LEVELS, len(must[1]))
     cells, levels = (
-        _pick(size, first, most)
-        for size, first, most in zip(sent.shape, must, (MOST_CELLS, MOST_LEVELS), strict=True)
+        _pick(size, first, at_most) for size, first, at_most in zip(sent.shape[1:], must, most, strict=True)
     )
     write = _write_number if form == "numbers" else _mark
     return Boxes(
         cells=cells,
         levels=levels,
-        sent=tuple(write(number) for number in sent[np.ix_(cells, levels)].ravel()),
-        outside=tuple(write(number) for number in outside),
-        n=int(sums.size),
+        reports=tuple(
+            tuple(write(number) for number in (*own[np.ix_(cells, levels)].ravel(), *beyond))
+            for own, beyond in zip(sent, outside, strict=True)
+        ),
+        n_outside=outside.shape[1],
+        n=sums.shape[1],
     )
 
 

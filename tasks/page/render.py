@@ -198,16 +198,16 @@ def _example(run: Run) -> dict[str, Any]:
     boxes, number, last = example.boxes, example.number, run.privacy.asked[-1].question
     says = [say("mechanism", how=privacy.say_mechanism(last), name=privacy.name_mechanism(last))]
     if boxes or number:
-        is_written = boxes is not None and any(text not in ("", "x") for text in boxes.sent)
+        is_written = boxes is not None and any(text not in ("", "x") for text in boxes.reports[0])
         says.insert(0, say("boxes numbers" if is_written else "boxes"))
-    if number:
-        says.insert(1, say("number sent", value=units.label_unit(run).value(number.sent)))
+    if example.left_out is not None:
+        says.insert(1, say("left out", n=units.of_hundred(example.left_out)))
     if boxes and boxes.n_drawn < boxes.n:
         says.append(say("boxes drawn", drawn=units.count(boxes.n_drawn), boxes=units.count(boxes.n)))
     return {
         "example": example,
         "boxes": boxes,
-        "truth": charts.draw_truth(boxes, example.cell, example.level) if boxes else None,
+        "places": charts.place_boxes(boxes) if boxes else [],
         "number": number,
         "number_axis": charts.Axis.of(_ends(run, number)) if number else None,
         "true_answer": _true_answer(run, example),
@@ -216,13 +216,13 @@ def _example(run: Run) -> dict[str, Any]:
 
 
 def _ends(run: Run, number: SentNumber) -> list[float]:
-    """Return the values on a number's axis, which are its true and sent values and the range that it is moved into."""
+    """Return the values on a number's axis, which are the true and the sent ones and the range that it is moved into."""
     figures = run.privacy.asked[-1].question.figures
-    return [number.true, number.sent, *(figures[end] for end in ("low", "high") if end in figures)]
+    return [number.true, *number.sent, *(figures[end] for end in ("low", "high") if end in figures)]
 
 
 def _true_answer(run: Run, example: Example) -> Sentence:
-    """Return the answer of the made-up row."""
+    """Return the answer of the typical row."""
     asked, unit = run.privacy.asked[-1], units.label_unit(run)
     true = None if example.number is None else unit.value(example.number.true)
     if run.privacy.features:

@@ -1,18 +1,21 @@
-"""The drawn report: what a made-up holder has, what leaves it, and what it tells."""
+"""The drawn reports: what a typical holder has, what leaves it, and what it tells."""
 
 from __future__ import annotations
 
 import math
+import re
 
+import numpy as np
 from chain import RoundsChain
 
-from page_truth.agreement import agrees, numbers
 from page_truth.artifacts import Run
-from page_truth.reading import Scale, number, rounding
+from page_truth.reading import NUMBER, Scale, number
+
+REPORTS = 12
 
 
 def example_cell(run: Run) -> float:
-    """The cell of the made-up row."""
+    """The cell of the typical row."""
     example, protocol = run.facts["privacy"]["example"], run.protocol
     assert 0 <= example["cell"] < protocol.n_cells
     assert example["number"] or example["levels"][example["level"]]
@@ -20,7 +23,7 @@ def example_cell(run: Run) -> float:
 
 
 def example_number(run: Run) -> float:
-    """What the made-up row would send without noise."""
+    """What the typical row would send without noise."""
     return float(run.facts["privacy"]["example"]["number"]["true"])
 
 
@@ -44,26 +47,71 @@ def boxes(run: Run) -> float:
 
 
 def check_report(run: Run) -> list[str]:
-    """Whether what is drawn as a report is one that a holder with the drawn answer can send."""
-    drawn, faults = run.page.every("svg", "bits"), check_number(run)
+    """Whether what is drawn as reports are twelve that a holder with the drawn answer can send, and leave the truth out as often
+    as they must; and whether the holder is the typical public one.
+    """
+    drawn, faults = run.page.every("svg", "bits"), check_number(run) + check_typical(run)
     if not drawn:
         return faults
+    if len(drawn) != 1 + REPORTS:
+        return [f"{len(drawn) - 1} reports are drawn"]
     if isinstance(run.chain, RoundsChain):
         asked = run.last.describe()
         form, size = "value" if asked.mechanism == "grr" else "set", asked.figures.get("size", math.inf)
     else:
         facts = run.protocol.mechanism.describe()
         form, size = facts.form, facts.size
-    truth, sent = (len(one.every("rect", "on")) for one in drawn)
     most = {"value": 1, "set": size, "signed set": size}.get(form, math.inf)
-    faults += [] if truth == 1 else [f"{truth} true values are drawn"]
-    if sent > most or (form == "value" and sent != 1):
-        faults.append(f"{sent} values of a report are drawn, which has {most}")
-    rings = [
+    rings = {
         (one.first("rect", "ring").attributes["x"], one.first("rect", "ring").attributes["y"])
         for one in drawn
-    ]
-    return faults + ([] if rings[0] == rings[1] else ["the truth is marked in two places"])
+    }
+    faults += [] if len(rings) == 1 else ["the truth is marked in two places"]
+    (x, y), n_true = rings.pop(), 0
+    for one in drawn[1:]:
+        marks = re.findall(r"M\d+ \d+", one.first("path", "on").attributes["d"])
+        n_true += f"M{int(x) + 1} {int(y) + 1}" in marks
+        if len(marks) > most or (form == "value" and len(marks) != 1):
+            faults.append(f"{len(marks)} values of a report are drawn, which has {most}")
+    if (kept := share_kept(run)) is not None:
+        chances = [math.comb(REPORTS, n) * kept**n * (1 - kept) ** (REPORTS - n) for n in range(REPORTS + 1)]
+        if min(sum(chances[: n_true + 1]), sum(chances[n_true:])) < 1e-4:
+            faults.append(f"{n_true} of {REPORTS} reports name the truth, where {kept:.2f} of all do")
+    return faults
+
+
+def share_kept(run: Run) -> float | None:
+    """The chance that a report names the true value, from the mechanism's integers; None where noise is added, or in rounds."""
+    if isinstance(run.chain, RoundsChain) or run.protocol.mechanism.n_levels != run.protocol.n_classes:
+        return None
+    figures = run.protocol.mechanism.describe().figures
+    return float(figures["p"] * figures.get("label_p", 1.0)) if "p" in figures else None
+
+
+def check_typical(run: Run) -> list[str]:
+    """Whether every value of the drawn row is the median, or the commonest, of public rows."""
+    rows, labels = run.public
+    encoding = run.model.encoding
+    shown, at, faults = dict(run.facts["privacy"]["example"]["row"]), 0, []
+    for feature in encoding.features:
+        columns, name = rows[:, at : at + len(feature.names)], feature.column.replace("_", " ")
+        at += len(feature.names)
+        if name not in shown:
+            continue
+        if hasattr(feature, "levels"):
+            level = str(feature.levels[int(np.nansum(columns[:, : len(feature.levels)], axis=0).argmax())])
+            expected = run.config.dataset.names.get(feature.column, {}).get(level, level)
+            faults += [] if shown[name] == expected else [f"{name} is {shown[name]}, commonly {expected}"]
+            continue
+        middle = feature.minimum + float(np.nanmedian(columns[:, 0])) * (feature.maximum - feature.minimum)
+        figures = [number(figure) for figure in re.findall(NUMBER, shown[name])]
+        if len(figures) == 1 and abs(figures[0] - middle) > 0.5 + 0.01 * abs(middle):
+            faults.append(f"{name} is {shown[name]}, the median {middle}")
+    own = run.facts["privacy"]["example"]["row"][-1][1]
+    if classes := run.classes:
+        expected = classes[int(np.bincount(labels).argmax())]
+        faults += [] if own == expected else [f"the label is {own}, commonly {expected}"]
+    return faults
 
 
 def check_asked(run: Run) -> list[str]:
@@ -90,18 +138,21 @@ def check_number(run: Run) -> list[str]:
         [scale.value(float(one.attributes["cx"].rstrip("%"))) for one in svg.every("circle")]
         for svg, scale in ((svg, Scale.of(svg)) for svg in drawn)
     )
-    slack = Scale.of(drawn[0]).slack
-    sent = next(one for one in run.page.every("span") if one.attributes.get("data-says") == "number sent")
-    (said,) = numbers(sent.text, run)
-    expected = [example_number(run)], [number(said), example_number(run)]
-    faults = [
+    slack, sent = Scale.of(drawn[0]).slack, facts["number"]["sent"]
+    faults = [] if len(sent) == REPORTS else [f"{len(sent)} numbers are drawn"]
+    expected = [example_number(run)], [*sent, example_number(run)]
+    faults += [
         f"a number stands at {place}, expected {value}"
         for places, values in zip((before, after), expected, strict=True)
         for place, value in zip(places, values, strict=True)
-        if abs(place - value) > slack + rounding(said)
+        if abs(place - value) > slack
     ]
     if isinstance(run.chain, RoundsChain) and run.last.mechanism.name in ("optimal_label", "duchi"):
         possible = run.last.decode(run.last.mechanism.outputs)
-        if run.last.describe().about != "label" and not any(agrees(said, one) for one in possible):
-            faults.append(f"{said} is no number that {run.last.mechanism.name} sends")
+        if run.last.describe().about != "label":
+            faults += [
+                f"{one} is no number that {run.last.mechanism.name} sends"
+                for one in sent
+                if np.abs(possible - one).min() > slack
+            ]
     return faults

@@ -56,7 +56,15 @@ from page_truth.figures import (
     surely_from,
     two,
 )
-from page_truth.report import boxes, check_asked, check_report, example_answer, example_cell, example_number
+from page_truth.report import (
+    boxes,
+    check_asked,
+    check_report,
+    example_answer,
+    example_cell,
+    example_number,
+    share_kept,
+)
 from page_truth.tables import check_rows, check_sums, check_table
 from page_truth.verdicts import check_for_whom, check_verdict, has_better_rival
 
@@ -83,6 +91,7 @@ WORDS_ONLY = frozenset(
         "shown cells",
         "boxes",
         "boxes numbers",
+        "example",
         "real numbers",
         "of sums",
         "no lifetime",
@@ -289,8 +298,11 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "example number": lambda run: (example_cell(run), None),
     "example apart": lambda run: (example_cell(run), example_number(run)),
     "example answer": example_answer,
-    "number sent": lambda run: (run.facts["privacy"]["example"]["number"]["sent"],),
-    "boxes drawn": lambda run: (float(len(run.page.every("svg", "bits")[1].every("rect")) - 1), boxes(run)),
+    "boxes drawn": lambda run: (
+        float(run.page.every("svg", "bits")[1].first("path", "off").attributes["d"].count("M")),
+        boxes(run),
+    ),
+    "left out": lambda run: (100.0, 100.0 * (1.0 - (share_kept(run) or 0.0))),
     "one stands for else": lambda run: (float(run.protocol.k),),
     "asked cell and label": sizes,
     "asked cell and error": sizes,

@@ -10,18 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from chain import Chain, RoundsChain, fares, fares_config, rides, rides_config, shells, shells_config
+from numpy.typing import NDArray
 
+from ldptree.coins import Words
 from ldptree.mechanisms import MECHANISMS
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
-from tasks.artifacts import read_model, read_protocol, read_published
+from tasks.artifacts import read_model, read_protocol, read_published, read_scaled
 from tasks.page.data import Boxes
 from tasks.page.example import (
     MOST_CELLS,
     MOST_LEVELS,
+    REPORTS,
+    TypicalRow,
+    draw_boxes,
     draw_example,
     draw_example_in_rounds,
-    draw_report,
 )
 
 
@@ -36,48 +40,77 @@ def protocol(chain: Chain) -> Protocol:
     return read_protocol(chain.store, chain.protocol)
 
 
-def _drawn(protocol: Protocol, name: str, cell: int = 1, level: int = 1) -> Boxes:
+def _sums(mechanism: Any, value: int, n: int = REPORTS) -> NDArray[Any]:
+    reports = mechanism.randomize(np.full(n, value), Words.seeded(np.random.SeedSequence(3)))
+    return np.array([mechanism.aggregate(reports[at : at + 1]) for at in range(n)])
+
+
+def _drawn(protocol: Protocol, name: str, n: int = REPORTS) -> Boxes:
     mechanism = MECHANISMS[name].for_budget(2.0, protocol.n_cells, protocol.n_classes)
-    return draw_report(replace(protocol, mechanism=mechanism, epsilon=2.0), cell, level)
+    sums = _sums(mechanism, protocol.n_classes + 1, n)
+    return draw_boxes(replace(protocol, mechanism=mechanism, epsilon=2.0), 1, 1, sums)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_report_of_every_mechanism_is_drawn(protocol: Protocol, name: str) -> None:
     boxes = _drawn(protocol, name)
-    marked = sum(text == "x" for text in (*boxes.sent, *boxes.outside))
-    if name == "grr":
-        assert marked == 1
-    elif name == "signed_subset":
-        assert marked == MECHANISMS[name].for_budget(2.0, protocol.n_cells, 2).describe().size
-        pairs = np.array([text == "x" for text in boxes.sent]).reshape(-1, 2)
-        assert (pairs.sum(axis=1) <= 1).all(), "no set has both labels of a kind"
-    elif name == "ss":
-        assert marked == MECHANISMS[name].for_budget(2.0, protocol.n_cells, 2).describe().size
-    elif "laplace" in name:
-        assert all(any(map(str.isdigit, text)) for text in boxes.sent)
-        assert boxes.outside == ()
+    assert len(boxes.reports) == REPORTS
+    for report in boxes.reports:
+        marked = report.count("x")
+        if name == "grr":
+            assert marked == 1
+        elif name == "signed_subset":
+            assert marked == MECHANISMS[name].for_budget(2.0, protocol.n_cells, 2).describe().size
+            pairs = np.array([text == "x" for text in report[: -boxes.n_outside]]).reshape(-1, 2)
+            assert (pairs.sum(axis=1) <= 1).all(), "no set has both labels of a kind"
+        elif name == "ss":
+            assert marked == MECHANISMS[name].for_budget(2.0, protocol.n_cells, 2).describe().size
+        elif "laplace" in name:
+            assert all(any(map(str.isdigit, text)) for text in report)
+            assert boxes.n_outside == 0
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if "laplace" not in name])
+def test_reports_leave_the_truth_out_as_often_as_is_said(protocol: Protocol, name: str) -> None:
+    """Of 4,000 within 5 standard deviations: a false alarm in a million runs."""
+    mechanism = MECHANISMS[name].for_budget(2.0, protocol.n_cells, protocol.n_classes)
+    if mechanism.n_levels != protocol.n_classes:
+        pytest.skip("its number is drawn apart")
+    boxes, figures = _drawn(protocol, name, 4_000), mechanism.describe().figures
+    own = boxes.cells.index(1) * len(boxes.levels) + boxes.levels.index(1)
+    kept = figures["p"] * figures.get("label_p", 1.0)
+    named = np.mean([report[own] == "x" for report in boxes.reports])
+    assert abs(named - kept) < 5 * np.sqrt(kept * (1 - kept) / 4_000)
 
 
 @pytest.mark.parametrize("name", ["grr", "ss", "oue"])
-def test_of_a_large_report_the_own_boxes_and_those_that_fit_are_drawn(name: str) -> None:
+def test_of_large_reports_the_own_boxes_and_those_that_fit_are_drawn(name: str) -> None:
     mechanism = MECHANISMS[name].for_budget(8.0, 300, 12)
     large: Any = SimpleNamespace(
         n_cells=300, n_classes=12, mechanism=mechanism
     )  # what of a protocol a report needs
-    boxes = draw_report(large, 250, 9)
-    assert (len(boxes.cells), len(boxes.levels)) == (MOST_CELLS, MOST_LEVELS)
+    boxes = draw_boxes(large, 250, 9, _sums(mechanism, 250 * 12 + 9))
     assert 250 in boxes.cells
     assert 9 in boxes.levels
     assert boxes.n == 3601
     if name == "grr":
-        assert sum(text == "x" for text in (*boxes.sent, *boxes.outside)) == 1
+        assert all(report.count("x") == 1 for report in boxes.reports)
+    else:
+        assert (len(boxes.cells), len(boxes.levels)) == (MOST_CELLS, MOST_LEVELS)
 
 
-def test_an_example_needs_nothing_but_what_is_published(chain: Chain, protocol: Protocol) -> None:
-    """It is drawn of the protocol and the specification alone, so that no row can be in it; and twice the same."""
-    one, other = (
-        draw_example(Protocol.from_json(protocol.to_json()), chain.config.dataset, ()) for _ in range(2)
-    )
+def _typical(chain: Any, encoding: Any, classes: Any = ()) -> TypicalRow:
+    rows, labels = read_scaled(chain.store, chain.scaled["scaled"])
+    return TypicalRow.of(encoding, chain.config.dataset, rows, labels, whole=(), classes=classes)
+
+
+def test_an_example_needs_nothing_but_what_is_published_and_public_rows(
+    chain: Chain, protocol: Protocol
+) -> None:
+    """Drawn of the protocol, the specification and public rows alone, so that no private row can be in it; and twice the same."""
+    published = Protocol.from_json(protocol.to_json())
+    row = _typical(chain, published.encoding, published.classes)
+    one, other = (draw_example(published, row, chain.config.dataset) for _ in range(2))
     assert one == other
     assert one is not None
 
@@ -88,21 +121,23 @@ def test_a_number_that_is_sent_apart_is_drawn_beside_its_cell(tmp_path: Path, me
     apart = {"mechanism": mechanism}
     chain = Chain(Store(tmp_path / "work"), fares_config(path, privacy=apart, evaluate=False))
     protocol = read_protocol(chain.store, chain.protocol)
-    example = draw_example(protocol, chain.config.dataset, ())
+    example = draw_example(protocol, _typical(chain, protocol.encoding), chain.config.dataset)
     assert example is not None
     assert example.boxes is not None
     assert example.number is not None
     low, high = protocol.label_range
     assert low <= example.number.true <= high
-    assert example.number.sent != example.number.true
+    shares = (np.array(example.number.sent) - low) / (high - low)
+    assert len(set(example.number.sent)) > 1
     if mechanism == "randomized_response":
         assert example.boxes.n == protocol.n_cells + 1
-        steps = (example.number.sent - low) / (high - low) * (protocol.mechanism.n_levels - 1)
-        assert steps == pytest.approx(round(steps), abs=1e-6)  # whole steps leave, however far out
+        steps = shares * (protocol.mechanism.n_levels - 1)
+        assert steps == pytest.approx(np.round(steps), abs=1e-6)  # whole steps leave, however far out
     else:
-        assert example.boxes.n == example.boxes.n_drawn == 2 * protocol.n_cells
-        own = float(example.boxes.sent[2 * example.cell + 1].replace("\u2212", "-"))
-        assert (example.number.sent - low) / (high - low) - 0.5 == pytest.approx(own, abs=0.051)
+        assert example.boxes.n == 2 * protocol.n_cells
+        at = 2 * example.boxes.cells.index(example.cell) + 1
+        own = [float(report[at].replace("\u2212", "-")) for report in example.boxes.reports]
+        assert shares - 0.5 == pytest.approx(np.array(own), abs=0.051)
 
 
 @pytest.mark.parametrize(
@@ -125,21 +160,25 @@ def test_of_every_question_of_a_round_a_report_is_drawn_that_its_holder_can_send
     asked: list[Any] = [read_published(chain.store, one.question()) for one in chain.conversation.whole]
     assert len(asked) > 1
     for question in asked:
-        draw = {"protected": {*config.features.private}, "label_range": (0.0, 20.0), "whole": ()}
-        one, other = (draw_example_in_rounds(question, encoding, config.dataset, **draw) for _ in range(2))
+        protected = {*config.features.private}
+        one, other = (
+            draw_example_in_rounds(question, encoding, _typical(chain, encoding), protected=protected)
+            for _ in range(2)
+        )
         assert one == other
-        assert {name for name, _ in one.row[:-1]} <= {name.replace("_", " ") for name in draw["protected"]}
+        assert {name for name, _ in one.row[:-1]} <= {name.replace("_", " ") for name in protected}
         assert one.row[-1][0] == config.dataset.target
         figures = question.describe().figures
         if one.number is not None:
             assert one.boxes is None
             assert figures["low"] - 1e-9 <= one.number.true <= figures["high"] + 1e-9
-            assert one.number.sent != one.number.true
+            assert set(one.number.sent) != {one.number.true}
         else:
             assert one.boxes is not None
             assert one.cell in one.boxes.cells
             assert one.boxes.n <= figures.get("values", figures.get("cells"))
-            n_marked = sum(text == "x" for text in one.boxes.sent)
-            assert n_marked == {"ss": figures.get("size"), "grr": 1}.get(
-                question.describe().mechanism, n_marked
-            )
+            for report in one.boxes.reports:
+                n_marked = report.count("x")
+                assert n_marked == {"ss": figures.get("size"), "grr": 1}.get(
+                    question.describe().mechanism, n_marked
+                )

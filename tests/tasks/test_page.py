@@ -585,13 +585,13 @@ def test_a_page_of_a_campaign_names_it_and_says_how_many_reported_in_earlier_run
     assert "campaign" not in render(runs["a release"])
 
 
-def test_the_example_is_made_up_and_says_so(runs: dict[str, Run]) -> None:
+def test_the_example_is_typical_and_says_so(runs: dict[str, Run]) -> None:
     run = runs["classes"]
     example = run.privacy.example
     assert example is not None
     assert example.boxes is not None
     assert example.boxes.n_drawn == example.boxes.n == run.privacy.k
-    assert 'data-example="made-up"' in render(run)
+    assert 'data-example="typical"' in render(run)
     corrected = runs["a correction"].privacy.example
     assert corrected is not None
     assert {"too high", "too low"} <= set(corrected.levels) <= {"too high", "high", "right", "low", "too low"}
