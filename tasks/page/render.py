@@ -111,7 +111,7 @@ def _learned(run: Run) -> dict[str, Any]:
     """Return the values that the templates of a finished run need."""
     tree = findings.draw(run)
     unit = units.score_unit(run)
-    facts, example = privacy.facts(run), _example(run)
+    facts, example, reference = privacy.facts(run), _example(run), summary.find_reference(run)
     rounds_say = privacy.answers(run)[0].sentences if run.privacy.features else ()
     shown = [
         *(sentence for fact in facts for sentence in fact.sentences),
@@ -138,7 +138,8 @@ def _learned(run: Run) -> dict[str, Any]:
         "guess": summary.guess(run),
         "best_guess": summary.best_guess(run.privacy.epsilon),
         "gain": summary.gain(run),
-        "reference": summary.find_reference(run),
+        "reference": reference,
+        "margin": summary.margin(run, reference) if reference else 0.0,
         "name": lambda score: summary.name_score(run, score),
         "score_unit": unit,
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
@@ -306,7 +307,7 @@ def _strip(run: Run) -> dict[str, Any]:
     strip = Strip.of(draws, run.privacy.epsilon, lines)
     named = [
         (charts.height(strip.axis, score.figure), text, role)
-        for score, text, role in ((reference, _without(run), "pub"), (limit, "no privacy", "ref"))
+        for score, text, role in ((reference, "public rows alone", "pub"), (limit, "no privacy", "ref"))
         if score
     ]
     figure = "Share right" if run.label == "class" else "Mean squared error"

@@ -1,7 +1,7 @@
 """Say the finding in verdict, heading, paragraph, cards and warnings, by the same rules for every family.
 
-A sentence that compares two models rests on the paired interval of their difference. A direction is said of what lies at least
-two standard deviations from 0.
+One rule decides every verdict: the paired interval of ours less the best model that public rows alone give, beside a margin. A
+direction is said of what lies at least two standard deviations from 0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from tasks.page.captions import CLAIMS, Sentence, name_model, say
 from tasks.page.data import Failure, Run, Score
 from tasks.page.units import Unit, label_unit, score_unit
 
-SMALL_SHARE, SMALL_PART = 0.002, 0.01
-"""Gains or losses surely below count as none, of accuracy and as a part of the reference's mean squared error."""
-WITHOUT_REPORTS = ("constant", "majority", "public_tree", "public_forest")
-"""Models that ours is compared with if it corrects no public model. The best one that was scored is used."""
-RIVALS = ("public_only", "public_tree", "public_forest")
+MARGIN_SHARE, MARGIN_PART = 0.002, 0.01
+"""Differences that count as none, of accuracy and as a part of the opponent's mean squared error."""
+OPPONENTS = ("public_only", "public_tree", "public_forest", "majority", "constant")
+"""Models that public rows alone give."""
 CONSTANTS = ("constant", "majority")
 FEWEST_SCORED = 100
 """With fewer held-back rows nothing is advised. Two models that agree on n of them may differ on 3/n of all."""
@@ -41,10 +40,8 @@ class Caution:
 
 
 def find_reference(run: Run) -> Score | None:
-    """Find the model to compare ours with, which is ours without reports, or else the best of public rows alone."""
-    if run.scores is None:
-        return None
-    return run.scores.find("public_only") or find_best(run, WITHOUT_REPORTS)
+    """Find the model to compare ours with, the best one that public rows alone give."""
+    return None if run.scores is None else find_best(run, OPPONENTS)
 
 
 def find_best(run: Run, keys: Sequence[str]) -> Score | None:
@@ -62,13 +59,7 @@ def verdict(run: Run) -> str:
     reference = find_reference(run)
     if run.scores is None or reference is None:
         return "unscored"
-    judged = compare(run, reference)
-    if is_guessing(run):
-        return "guessing"
-    is_correction = reference.key == "public_only" and run.model.figure == "correction"
-    if is_correction and run.model.is_found is False and judged in ("no better", "unsure"):
-        return "could not tell" if is_blind(run) else "nothing new"
-    return judged
+    return compare(run, reference)
 
 
 def is_blind(run: Run) -> bool:
@@ -102,47 +93,20 @@ def beats_constant(run: Run) -> bool:
     return compare(run, scored) == "better" and sign * (run.scores.ours.figure - best) > 0
 
 
-def is_guessing(run: Run) -> bool:
-    """Return whether no model of the page is surely better than the same answer for everybody, neither ours nor one
-    that is surely better than ours. Reports that taught what is common among private people are no guess.
-    """
-    best = None if run.scores is None else find_constant(run)
-    scored, reference = None if run.scores is None else find_best(run, CONSTANTS), find_reference(run)
-    if run.scores is None or best is None or scored is None or reference is None or beats_constant(run):
-        return False
-    if compare(run, scored) == compare(run, reference) == "better":
-        return False
-    sign = 1 if run.label == "class" else -1
-    others = [score for score in run.scores.models if score.key not in ("ours", *CONSTANTS)]
-    return not any(compare(run, score) == "worse" and sign * (score.figure - best) > 0 for score in others)
+def margin(run: Run, other: Score) -> float:
+    """The difference from another model below which there is none in practice."""
+    return MARGIN_SHARE if run.label == "class" else MARGIN_PART * other.figure
 
 
 def compare(run: Run, other: Score) -> str:
-    """Return whether ours is "better", "worse", "no better" or "unsure" beside another model."""
-    assert run.scores is not None
-    lead = other.lead
-    low, high = (lead.low, lead.high) if lead else _difference(run.scores.ours, other)
-    small = SMALL_SHARE if run.label == "class" else SMALL_PART * other.figure
+    """Return whether ours is "better" or "worse" than another model, "alike", or too "close" to call."""
+    assert other.lead is not None
+    low, high, small = other.lead.low, other.lead.high, margin(run, other)
     if -small < low and high < small:
-        return "no better"
+        return "alike"
     if low > 0:
         return "better"
-    if high < 0:
-        return "worse"
-    return "no better" if high < small else "unsure"
-
-
-def _difference(ours: Score, other: Score) -> tuple[float, float]:
-    """Ends of the lead by both intervals alone, which is more cautious."""
-    own, theirs = ours.interval, other.interval
-    return (
-        (theirs.low - own.high, theirs.high - own.low)
-        if "mse" in ours.metrics
-        else (
-            own.low - theirs.high,
-            own.high - theirs.low,
-        )
-    )
+    return "worse" if high < 0 else "close"
 
 
 def headline(run: Run) -> Sentence:
@@ -154,30 +118,37 @@ def headline(run: Run) -> Sentence:
     reference = find_reference(run)
     if run.scores is None or reference is None:
         if run.scores is not None:
-            ours = say_score(run, score_unit(run).value(run.scores.ours.figure))
+            ours = _say_result(run, _figure_unit(run).value(_typical(run, run.scores.ours.figure)))
             return say("alone", people=people, target=run.target, ours=ours)
         key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[is_found]
         key = "unscored blind" if is_found is False and is_blind(run) else key
         return say(key, people=people, nouns=run.nouns, target=run.target)
-    key, figure = verdict(run), reference.figure
-    if key == "guessing":
-        figure = find_constant(run) or figure
-    elif reference.key != "public_only" or run.model.figure != "correction":
-        key = {"better": "beats", "worse": "loses"}.get(key, "ties")
-    before, ours = units.apart(figure, run.scores.ours.figure, score_unit(run))
-    is_up = run.scores.ours.figure >= figure
-    sentence = say(
-        key,
-        people=people,
-        reference=name_score(run, reference, in_sentence=True),
-        ours=say_score(run, ours),
-        before=before,
-        move="up" if is_up else "down",
+    before, ours = units.apart(
+        _typical(run, reference.figure), _typical(run, run.scores.ours.figure), _figure_unit(run)
     )
-    if not run.unit:
-        return sentence
-    errors = units.apart(math.sqrt(run.scores.ours.figure), math.sqrt(figure), label_unit(run))
-    return Sentence(key, f"{sentence.text.removesuffix('.')} (their roots: {errors[0]} and {errors[1]}).")
+    return say(
+        verdict(run),
+        people=people,
+        nouns=run.nouns,
+        lift="lift correct predictions" if run.label == "class" else "cut the typical error",
+        result=_say_result(run, ours),
+        without=_say_result(run, before),
+        ours=ours,
+        before=before,
+    )
+
+
+def _typical(run: Run, figure: float) -> float:
+    """The share predicted correctly as it is; of a mean squared error the typical error, in the label's unit."""
+    return figure if run.label == "class" else math.sqrt(figure)
+
+
+def _figure_unit(run: Run) -> Unit:
+    return score_unit(run) if run.label == "class" else label_unit(run)
+
+
+def _say_result(run: Run, figure: str) -> str:
+    return f"{figure} predicted correctly" if run.label == "class" else f"a typical error of {figure}"
 
 
 def split_reason(message: str) -> tuple[str, str]:
@@ -194,26 +165,19 @@ def _stopped(failure: Failure) -> Sentence:
 
 
 def advise(run: Run) -> list[Sentence]:
-    """In plain words, where the same answer for everybody, or public rows alone, would be as good or better."""
+    """Say what to use, or what to do next; and where the same prediction for everybody does as well in hindsight."""
     reference = find_reference(run)
-    if run.failure is not None or run.scores is None or reference is None or is_guessing(run):
+    if run.failure is not None or run.scores is None or reference is None:
         return []
-    sentences, better = [], _better_rival(run)
-    if not beats_constant(run):
-        before = score_unit(run).value(find_constant(run) or math.nan)
-        sentences.append(say("guessing too", before=before))
-    key = {"no better": "public as good", "worse": "public better"}.get(compare(run, reference))
-    if better:
-        key, reference = "public better", better
-    if key is None or reference.key in CONSTANTS:
-        return sentences
-    few = _say_few(run, is_good=key == "public as good")
-    if few:
-        key += " so far"
-    elif key == "public as good" and run.hidden is None:
-        key += " here"  # nobody knows what was missed
-    figure = say_score(run, score_unit(run).value(reference.figure))
-    return [*sentences, say(key, reference=name_score(run, reference), figure=figure, few=few)]
+    key = verdict(run)
+    name = name_score(run, reference, in_sentence=True)
+    sentences = [say({"better": "use ours", "close": "ask more"}.get(key, "use public"), reference=name)]
+    if key != "close" and (few := _say_few(run, is_good=key == "alike")):
+        sentences = [say("too few", few=few)]
+    if not beats_constant(run) and reference.key not in CONSTANTS:
+        before = _figure_unit(run).value(_typical(run, find_constant(run) or math.nan))
+        sentences.append(say("one prediction", result=_say_result(run, before)))
+    return sentences
 
 
 def _say_few(run: Run, *, is_good: bool) -> str:
@@ -230,17 +194,8 @@ def _say_few(run: Run, *, is_good: bool) -> str:
     return "too little was asked" if is_good and is_blind(run) else ""
 
 
-def _better_rival(run: Run) -> Score | None:
-    """The best model from public rows alone, where it is surely better than ours and better than what ours is compared with."""
-    best, reference = find_best(run, RIVALS), find_reference(run)
-    if best is None or reference is None or best == reference or compare(run, best) != "worse":
-        return None
-    sign = 1 if run.label == "class" else -1
-    return best if sign * (best.figure - reference.figure) > 0 else None
-
-
 def say_finding(run: Run) -> str:
-    """Return the heading and whether public rows alone would have done, as the last words in a terminal."""
+    """Return the heading and the advice, as the last words in a terminal."""
     return " ".join(sentence.text for sentence in (headline(run), *advise(run)))
 
 
@@ -248,11 +203,6 @@ def say_details(run: Run) -> str:
     """The paragraph under the heading, without what `say_finding` has of it."""
     advice = advise(run)
     return " ".join(sentence.text for sentence in lead(run) if sentence not in advice)
-
-
-def say_score(run: Run, figure: str) -> str:
-    """The chief score in words."""
-    return f"right {figure} of the time" if run.label == "class" else f"a mean squared error of {figure}"
 
 
 def name_score(run: Run, score: Score, *, in_sentence: bool = False) -> str:
@@ -284,7 +234,7 @@ def lead(run: Run) -> list[Sentence]:
         sentences.append(say("predicts", low=low, high=high))
     if run.scores is None:
         return [*sentences, say("no scores")]
-    return [*advise(run), *sentences, *_rivals(run)]
+    return [*advise(run), *sentences]
 
 
 def _differences(run: Run) -> list[Sentence]:
@@ -328,7 +278,7 @@ def _differences(run: Run) -> list[Sentence]:
 
 
 def _is_better(run: Run) -> bool:
-    """Return whether the rows held back say that ours is better than what it is held against."""
+    """Return whether the rows held back say that ours is better than public rows alone."""
     reference = find_reference(run)
     return reference is not None and compare(run, reference) == "better"
 
@@ -417,21 +367,6 @@ def find_clear(run: Run) -> list[Cell]:
     return [cell for cell in run.model.cells if cell.estimates[cell.clearest].is_clear]
 
 
-def _rivals(run: Run) -> list[Sentence]:
-    """The best model that needs no private report, where `advise` does not name it."""
-    assert run.scores is not None
-    best = find_best(run, RIVALS)
-    if best is None or best in (find_reference(run), _better_rival(run)) or is_guessing(run):
-        return []
-    return [
-        say(
-            "rival better" if compare(run, best) == "better" else "rival equal",
-            rival=name_score(run, best, in_sentence=True),
-            figure=score_unit(run).value(best.figure),
-        )
-    ]
-
-
 def gain(run: Run) -> list[Sentence]:
     """Say how much better it is than the reference, and what the noise costs."""
     reference = find_reference(run)
@@ -449,7 +384,19 @@ def gain(run: Run) -> list[Sentence]:
             low, high = -high, -low
         size, *ends = units.alike((abs(change), low, high), unit)
         direction = "Up" if is_up else "Down"
-        sentences.append(say("gain", direction=direction, gain=size + named, low=ends[0], high=ends[1]))
+        sentences.append(
+            say(
+                "gain",
+                direction=direction,
+                gain=size + named,
+                reference=name_score(run, reference, in_sentence=True),
+                low=ends[0],
+                high=ends[1],
+                margin=f"{units.decimal(100 * MARGIN_SHARE, 1)}{named}"
+                if run.label == "class"
+                else units.percent(MARGIN_PART, 0),
+            )
+        )
     noiseless = run.scores.find("no_noise")
     if noiseless is not None and noiseless.lead is not None:
         cost = sign * (noiseless.figure - run.scores.ours.figure)

@@ -44,13 +44,20 @@ def ours(run: Run) -> dict[str, Any]:
     return dict(run.scores["scores"]["ours"])
 
 
+PUBLIC = ("public_only", "public_tree", "public_forest", "majority", "constant")
+"""Models that public rows alone give; the first of equals is named."""
+
+
 def reference(run: Run) -> dict[str, Any]:
+    """The best of them."""
     assert run.scores is not None
-    found = run.scores["scores"]
-    if "public_only" in found:
-        return dict(found["public_only"])
-    public = [v for k, v in found.items() if k in ("constant", "majority", "public_tree", "public_forest")]
-    return dict((max if is_class(run) else min)(public, key=lambda one: chief(run, one)))
+    found = [run.scores["scores"][key] for key in PUBLIC if key in run.scores["scores"]]
+    return dict((max if is_class(run) else min)(found, key=lambda one: chief(run, one)))
+
+
+def margin(run: Run, other: dict[str, Any] | None = None) -> float:
+    """The difference from a model that counts as none."""
+    return 0.002 if is_class(run) else 0.01 * float((other or reference(run))["mse"])
 
 
 def is_class(run: Run) -> bool:
@@ -77,15 +84,32 @@ def best_constant(run: Run) -> float:
     return max(known, 100.0 * counts.max() / counts.sum())
 
 
-def two(run: Run) -> Figures:
-    scores = chief(run, ours(run)), chief(run, reference(run))
-    return n_private(run), *scores, *(map(math.sqrt, scores) if run.facts["unit"] else ())
+def result(run: Run, figure: float) -> float:
+    """What a heading says of a model: the share predicted correctly, or the root of the mean squared error."""
+    return figure if is_class(run) else math.sqrt(figure)
 
 
-def guessing(run: Run) -> Figures:
-    """Ours, who reported, the best constant answer; of a number with a unit the roots too."""
-    scores = chief(run, ours(run)), best_constant(run)
-    return scores[0], n_private(run), scores[1], *(map(math.sqrt, scores) if run.facts["unit"] else ())
+def moved(run: Run) -> Figures:
+    """Who reported, and both models, from before to after."""
+    return n_private(run), result(run, chief(run, reference(run))), result(run, chief(run, ours(run)))
+
+
+def worse(run: Run) -> Figures:
+    """Both models, ours last, and who reported."""
+    who, before, after = moved(run)
+    return before, after, who
+
+
+def alike(run: Run) -> Figures:
+    """Who reported, and both models, ours first."""
+    who, before, after = moved(run)
+    return who, after, before
+
+
+def close(run: Run) -> Figures:
+    """The same, ours before who reported."""
+    who, before, after = moved(run)
+    return after, who, before
 
 
 def n_private(run: Run) -> float:
@@ -99,18 +123,12 @@ def n_last(run: Run) -> float:
     return float(sum(totals.n_private for totals in run.totals))
 
 
-def rivals(run: Run) -> Figures:
-    assert run.scores is not None
-    found = [v for k, v in run.scores["scores"].items() if k.startswith("public_")]
-    return ((max if is_class(run) else min)(chief(run, score) for score in found),)
-
-
 def gain(run: Run) -> Figures:
     scale = 100.0 if is_class(run) else 1.0
     low, high = (scale * end for end in reference(run)["lead"])
     change = (chief(run, ours(run)) - chief(run, reference(run))) * (1 if is_class(run) else -1)
     ends = (low, high) if change >= 0 else (-high, -low)
-    return abs(change), 95.0, *ends
+    return abs(change), 95.0, *ends, 0.2 if is_class(run) else 1.0
 
 
 def noise_cost(run: Run) -> Figures:

@@ -19,6 +19,7 @@ from page_truth.charts import (
     check_tree,
 )
 from page_truth.figures import (
+    alike,
     asked_first,
     average,
     best_constant,
@@ -27,6 +28,7 @@ from page_truth.figures import (
     chief,
     clear_kinds,
     clear_of,
+    close,
     columns,
     epsilon,
     exact,
@@ -34,11 +36,11 @@ from page_truth.figures import (
     gain,
     groups,
     guess,
-    guessing,
     hidden,
     influence,
     kinds,
     liar,
+    moved,
     moved_into,
     n_last,
     n_private,
@@ -48,13 +50,13 @@ from page_truth.figures import (
     ours,
     push,
     reference,
-    rivals,
+    result,
     several,
     signed_average,
     sizes,
     spread,
     surely_from,
-    two,
+    worse,
 )
 from page_truth.report import (
     boxes,
@@ -66,7 +68,7 @@ from page_truth.report import (
     share_kept,
 )
 from page_truth.tables import check_rows, check_sums, check_table
-from page_truth.verdicts import check_for_whom, check_verdict, has_better_rival
+from page_truth.verdicts import check_for_whom, check_verdict
 
 WORDS_ONLY = frozenset(
     (
@@ -113,8 +115,9 @@ WORDS_ONLY = frozenset(
         "no strip",
         "strip note",
         "strengths",
-        "public as good",
-        "public as good here",
+        "use ours",
+        "use public",
+        "ask more",
         "by coins",
         "for everybody",
     )
@@ -146,8 +149,7 @@ FROM_DATA = frozenset(
         "mechanism",
         "made",
         "no clear kind",
-        "public as good so far",
-        "public better so far",
+        "too few",
     )
 )
 """Sentences whose figures stand in the facts, checked by `explained`."""
@@ -229,21 +231,12 @@ def explained(run: Run, key: str, text: str) -> list[str]:
     ]
 
 
-KEYS_OF_TWO = (
-    "better",
-    "worse",
-    "no better",
-    "nothing new",
-    "could not tell",
-    "unsure",
-    "beats",
-    "loses",
-    "ties",
-)
 RULES: dict[str, Callable[[Run], Figures]] = {
-    **dict.fromkeys(KEYS_OF_TWO, two),
-    "guessing": guessing,
-    "guessing too": lambda run: (best_constant(run),),
+    "better": moved,
+    "worse": worse,
+    "alike": alike,
+    "close": close,
+    "one prediction": lambda run: (result(run, best_constant(run)),),
     **dict.fromkeys(
         ("unscored found", "unscored nothing", "unscored blind", "unscored"), lambda run: (n_private(run),)
     ),
@@ -254,9 +247,6 @@ RULES: dict[str, Callable[[Run], Figures]] = {
         *([float(len(run.facts["privacy"]["asked"]))] if several(run) else []),
     ),
     "odds": lambda run: (math.exp(epsilon(run)), 1.0),
-    "rival better": rivals,
-    "public better": lambda run: rivals(run) if has_better_rival(run) else (chief(run, reference(run)),),
-    "rival equal": rivals,
     "gain": gain,
     "noise cost": noise_cost,
     "noise and range cost": noise_cost,

@@ -1,4 +1,4 @@
-"""What a run says on the whole: no model better than guessing is recommended, and nothing is advised on too little."""
+"""What a run says on the whole: by one rule, and nothing is advised on too little."""
 
 from __future__ import annotations
 
@@ -47,76 +47,68 @@ def _run(*models: Score, n: int = 2000, **facts: Any) -> Run:
 PUBLIC = _score("public_only", 0.52, (-0.001, 0.001))
 
 
+@pytest.mark.parametrize("best", ["public_only", "public_tree", "public_forest", "majority"])
 @pytest.mark.parametrize(
-    ("ours", "majority", "others", "is_said"),
+    ("lead", "verdict", "advice"),
     [
-        (0.52, (0.01, 0.03), (), False),
-        (0.52, (-0.01, 0.03), (), True),
-        (0.52, (-0.03, -0.01), (), True),
-        (0.52, (-0.01, 0.01), (_score("non_private", 0.60, (-0.1, -0.06)),), False),
-        (0.52, (-0.01, 0.01), (_score("non_private", 0.53, (-0.02, 0.01)),), True),
+        ((0.003, 0.03), "better", "Use the model with reports."),
+        ((0.0005, 0.03), "better", "Use the model with reports."),
+        ((-0.001, 0.0019), "alike", "which needs no reports."),
+        ((0.0005, 0.0019), "alike", "which needs no reports."),
+        ((-0.03, 0.001), "close", "Ask more people"),
+        ((-0.03, 0.03), "close", "Ask more people"),
+        ((-0.03, -0.001), "worse", "which needs no reports."),
     ],
 )
-def test_the_heading_says_where_no_model_is_better_than_one_answer_for_everybody(
-    ours: float, majority: tuple[float, float], others: tuple[Score, ...], is_said: bool
+def test_one_rule_and_one_opponent_decide_the_verdict_and_all_that_is_said(
+    best: str, lead: tuple[float, float], verdict: str, advice: str
 ) -> None:
-    run = _run(_score("ours", ours), PUBLIC, _score("majority", 0.515, majority), *others)
-    said = summary.headline(run).text
-    assert (
-        said.startswith("No model here is surely better than the same answer for everybody: right 52.0")
-        == is_said
-    )
-    assert (summary.verdict(run) == "guessing") == is_said
-    if is_said:
-        assert "51.5" in said
-        assert "needs no private reports" not in summary.say_finding(run)
-    too = (
-        "The released model is not even surely better than the same answer for everybody: 51.5"
-        in summary.say_finding(run)
-    )
-    assert too == (bool(others) and not is_said)
+    """The opponent is the best model of public rows alone, whichever that is; a loser's interval does not count."""
+    others = dict.fromkeys(("public_only", "public_tree", "public_forest", "majority"), (0.2, 0.3))
+    models = [_score(key, 0.6 if key == best else 0.4, (others | {best: lead})[key]) for key in others]
+    run = _run(_score("ours", 0.61), *models)
+    assert summary.verdict(run) == verdict
+    assert summary.headline(run).key == verdict
+    said = summary.say_finding(run)
+    assert "60.0" in said
+    assert advice in said
+    if "needs no reports" in advice:
+        reference = summary.find_reference(run)
+        assert reference is not None
+        assert reference.key == best
+        assert summary.name_score(run, reference, in_sentence=True) in said
 
 
-def test_a_number_that_does_not_beat_the_mean_is_said_to_be_a_guess() -> None:
-    def said(lead: tuple[float, float], r2: float) -> str:
-        public = _score("public_only", 4.0, (-0.01, 0.01), r2=r2)
-        constant = _score("constant", 4.1, lead, r2=-0.1)
-        return summary.say_finding(_run(_score("ours", 4.0, r2=r2), public, constant))
-
-    assert "No model here" in said((-0.3, 0.1), -0.02)
-    assert "3.92 by the best such answer." in said((0.05, 0.2), -0.02)
-    assert "everybody" not in said((0.05, 0.2), 0.1)
-
-
-def test_reports_that_taught_what_is_common_among_private_people_gained_something() -> None:
+def test_a_numbers_margin_is_a_part_of_the_opponents_error() -> None:
     def said(lead: tuple[float, float]) -> str:
-        ours = _score("ours", 0.55)
-        ours = replace(ours, confusion=((1100, 0), (900, 0)))
-        public = replace(PUBLIC, lead=Span(low=lead[0], high=lead[1]))
-        return summary.say_finding(_run(ours, public, _score("majority", 0.45, (0.08, 0.12))))
+        public = _score("public_only", 0.702, lead, r2=0.1)
+        return summary.verdict(_run(_score("ours", 0.699, r2=0.1), public))
 
-    assert "made the public model better" in said((0.01, 0.05))
-    assert "not even surely better than the same answer for everybody: 55.0" in said((0.01, 0.05))
-    assert said((-0.01, 0.05)).startswith("No model here is surely better than the same answer for everybody")
+    assert said((0.002, 0.003)) == "alike"
+    assert said((0.002, 0.0071)) == "better"
+
+
+def test_the_same_prediction_for_everybody_is_named_where_it_does_as_well_in_hindsight() -> None:
+    def said(lead: tuple[float, float], right: int) -> str:
+        ours = replace(_score("ours", 0.55), confusion=((right, 0), (2000 - right, 0)))
+        public = replace(PUBLIC, lead=Span(low=0.01, high=0.05))
+        return summary.say_finding(_run(ours, public, _score("majority", 0.45, lead)))
+
+    assert "chosen in hindsight, would have 55.0" in said((0.08, 0.12), 1100)
+    assert "hindsight" not in said((0.08, 0.12), 1001)
+    assert "chosen in hindsight" in said((-0.01, 0.12), 1001)
 
 
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({}, "alone was as good here: it needs no private reports."),
-        (
-            {"n": 12},
-            "alone was as good here, but 12 rows held back are too few to say that it needs no reports.",
-        ),
-        (
-            {"n_public": 3},
-            "alone was as good here, but 3 public rows are too few to say that it needs no reports.",
-        ),
+        ({}, "Use the public model, which needs no reports."),
+        ({"n": 12}, "But 12 rows held back are too few to rely on that."),
+        ({"n_public": 3}, "But 3 public rows are too few to rely on that."),
         (
             {"hidden": Hidden(difference=0.3, is_small=False)},
-            "alone was as good here, but too little was asked to say that it needs no reports.",
+            "But too little was asked to rely on that.",
         ),
-        ({"hidden": None}, "The public model alone was as good here."),
     ],
 )
 def test_no_reports_are_said_to_be_needed_only_where_enough_was_seen(
@@ -126,30 +118,14 @@ def test_no_reports_are_said_to_be_needed_only_where_enough_was_seen(
     assert summary.say_finding(run).endswith(said)
 
 
-def test_a_better_public_model_is_not_relied_on_by_a_handful_of_rows() -> None:
-    public = replace(PUBLIC, lead=Span(low=-0.2, high=-0.1))
-    for n, said in ((5, "5 rows held back are too few to rely on that."), (500, "use it instead.")):
+@pytest.mark.parametrize("lead", [(-0.2, -0.1), (0.1, 0.2)])
+def test_neither_model_is_relied_on_by_a_handful_of_rows(lead: tuple[float, float]) -> None:
+    public = replace(PUBLIC, lead=Span(low=lead[0], high=lead[1]))
+    for n in (5, 500):
         run = _run(_score("ours", 0.45), public, _score("majority", 0.3, (0.1, 0.15)), n=n)
-        assert summary.say_finding(run).endswith(said)
-
-
-@pytest.mark.parametrize(
-    ("lead", "is_guess"), [((-0.03, 0.04), True), ((-0.03, 0.04), False), ((0.005, 0.02), False)]
-)
-def test_a_public_tree_that_is_surely_better_is_named_whatever_the_reports_gained(
-    lead: tuple[float, float], is_guess: bool
-) -> None:
-    """Also where ours is surely better than the model it corrects, or is not told from it or from one answer for everybody."""
-    public = replace(PUBLIC, metrics={"accuracy": 0.71}, lead=Span(low=lead[0], high=lead[1]))
-    tree = _score("public_tree", 0.749, (-0.057, -0.004))
-    majority = _score("majority", 0.70, (-0.01, 0.03) if is_guess else (0.01, 0.03))
-    run = _run(_score("ours", 0.719), public, tree, majority)
-    said = summary.say_finding(run)
-    assert ("not even surely better than the same answer for everybody" in said) == is_guess
-    assert said.endswith(
-        "A public tree alone was better here (right 74.9\u202f% of the time), and needs no private reports: use it instead."
-    )
-    assert "public tree" not in summary.say_details(run)
+        said = summary.say_finding(run)
+        assert said.endswith("5 rows held back are too few to rely on that.") == (n == 5)
+        assert ("Use " in said) == (n == 500)
 
 
 def test_of_several_outputs_the_one_that_reports_say_least_of_is_named() -> None:
@@ -175,8 +151,9 @@ def test_a_difference_that_is_there_is_not_written_as_none() -> None:
         public = replace(PUBLIC, metrics={"accuracy": 0.61}, lead=Span(low=lead[0], high=lead[1]))
         return [one.text for one in summary.gain(_run(_score("ours", ours), public))]
 
-    assert said(0.6104, (0.0001, 0.001)) == ["Up 0.04\u00a0points (95\u202f% interval 0.01 to 0.10)."]
-    assert said(0.61, (1e-9, 0.03)) == ["Up 0.0\u00a0points (95\u202f% interval 0.0 to 3.0)."]
+    start = "points from the public model, the best of public rows alone (95\u202f% interval"
+    assert said(0.6104, (0.0001, 0.001))[0].startswith(f"Up 0.04\u00a0{start} 0.01 to 0.10).")
+    assert said(0.61, (1e-9, 0.03))[0].startswith(f"Up 0.0\u00a0{start} 0.0 to 3.0).")
 
 
 @pytest.mark.parametrize(("chance", "said"), [(0.03, "3"), (0.001, "fewer than 1"), (0.999, "more than 99")])
