@@ -118,7 +118,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
             f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {least} or more, surely more than nothing, and find "
-            "the error. Random dips are smoothed: no figure gets worse with more people or a larger epsilon.",
+            f"the error. “{gain}” and “Finds” are smoothed, so that neither gets worse with more people or a larger epsilon. "
+            "“Expected” is not: it rises and falls by chance.",
             *_say_interpolation(plan),
         ),
     )

@@ -91,6 +91,18 @@ def test_where_one_answer_for_everybody_may_be_as_good_there_may_be_nothing_to_l
     assert said.endswith(told)
 
 
+@pytest.mark.parametrize("is_number", [False, True])
+def test_only_columns_that_are_smoothed_are_said_to_be(is_number: bool) -> None:
+    """The expected figure falls here with epsilon, as it does by chance."""
+    plan = replace(plan_of(forecast(1.0, 0.01, 0.01), forecast(2.0, 0.02, 0.0)), is_number=is_number)
+    words = say_plan(plan)
+    (said,) = [one for one in words.assumes if "smoothed" in one]
+    smoothed, _, as_it_is = said.partition("Worth it: ")[2].partition("larger epsilon")
+    assert "no figure" not in said
+    assert {head for head in words.grid.heads if f"“{head}”" in smoothed} == {words.grid.heads[3], "Finds"}
+    assert "“Expected” is not" in as_it_is
+
+
 def test_one_answer_is_scored_on_public_labels() -> None:
     assert score_one_answer(np.array([2, 0, 2, 1]), is_number=False) == 0.5
     assert score_one_answer(np.array([1.0, 3.0]), is_number=True) == 1.0
