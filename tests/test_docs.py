@@ -10,6 +10,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tasks.page.captions import GLOSSARY
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("docs/tutorial", "docs/how-to", "docs/explanation", "docs/reference")
 PAGES = [
@@ -93,3 +95,16 @@ def test_hand_written_words_are_few():
         sum(words.values()),
         sorted(words.items(), key=lambda item: -item[1]),
     )
+
+
+def test_the_page_claims_no_more_of_intervals_than_was_measured() -> None:
+    measured = [
+        round(100 * float(share))
+        for path in (ROOT / "docs" / "measured").glob("*.md")
+        for claim in re.findall(
+            r"^- .*ntervals of 90 %.* hold .*\((.+ at eps .+)\)$", path.read_text(), re.MULTILINE
+        )
+        for share in re.findall(r"([\d.]+) at eps", claim)
+    ]
+    stated = re.findall(r"\d+", GLOSSARY["± 2 sd"])
+    assert stated == ["90", "100", str(min(measured)), str(max(measured))]

@@ -346,7 +346,8 @@ GLOSSARY = {
     "ε": "Epsilon, the privacy cost. Lower is safer.",
     "kind": "A cell: one end of the tree, rows that are alike.",
     "correction": "What is added to the public model's answer.",
-    "± 2 sd": "Two standard deviations to each side: the truth lies inside 95 times in 100. Brackets hold what clipping hides.",
+    "± 2 sd": "Two standard deviations to each side. Intervals made to hold the truth 90 times in 100 held it 77 to 100 times "
+    "where that was measured. Brackets hold what clipping hides.",
     "public": "Data that anyone may see.",
 }
 """Words used on the page, marked once each in its open part."""
