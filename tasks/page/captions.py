@@ -159,7 +159,7 @@ SAYS = {
     "liar": "A liar counts for up to {one} honest holders, {where}.",
     "liar question": "In a question put to them, a liar counts for up to {one} honest holders.",
     "no bound question": "In a question put to them, a liar can move the sum as far as they like.",
-    "liars": "1{narrow}% who lie together count for up to {many}, {share} of all who reported.",
+    "liars": "If 1{narrow}% of those asked lie together, they weigh as much as up to {share} of those asked the same.",
     "no bound": "A liar can move every total as far as they like, {where}.",
     "push": "One moves the mean of a kind of average size ({size} reports) by up to {one}, 1{narrow}% together by up to {many}.",
     "open": "That someone took part, and what is true of {nouns} in general: that is what the model is for.",

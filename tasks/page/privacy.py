@@ -276,20 +276,17 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
     )
     if math.isinf(force.one):
         return (say("no bound", where=where),)
+    # whoever draws the class that they are asked about, or claims to, is asked the same as these
+    n_same = max(n_reports / (len(run.model.outputs) if run.model.figure == "correction" else 1), 1.0)
     sentences = [
         say("liar", one=units.decimal(force.one, 1), where=where),
-        say(
-            "liars",
-            many=units.count(force.one_percent),
-            share=units.percent(force.one_percent / max(n_reports, 1)),
-        ),
+        say("liars", share=units.percent(force.one_percent / n_same)),
     ]
     if force.push is not None:
         unit = (
             label_unit(run, signed=True) if run.label == "class" else Unit("number", run.label_sd, run.unit)
         )
-        outputs = len(run.model.outputs) if run.model.figure == "correction" else 1
-        size = max(n_reports / outputs / max(run.n_cells, 1), 1.0)
+        size = max(n_same / max(run.n_cells, 1), 1.0)
         many = math.ceil(n_reports / 100) * force.push
         sentences.append(
             say(

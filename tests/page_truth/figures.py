@@ -123,6 +123,12 @@ def n_last(run: Run) -> float:
     return float(sum(totals.n_private for totals in run.totals))
 
 
+def n_same(run: Run) -> float:
+    """Those of them who reported on one output, which a coin draws where there are several."""
+    description = run.facts["description"]
+    return n_last(run) / (len(description["outputs"]) if description["figure"] == "correction" else 1)
+
+
 def gain(run: Run) -> Figures:
     scale = 100.0 if is_class(run) else 1.0
     low, high = (scale * end for end in reference(run)["lead"])
@@ -250,10 +256,7 @@ def chances_first(run: Run) -> Figures:
 
 def push(run: Run) -> Figures:
     found = run.facts["privacy"]["influence"]["push"]
-    outputs = (
-        len(run.facts["description"]["outputs"]) if run.facts["description"]["figure"] == "correction" else 1
-    )
-    size = max(n_last(run) / outputs / run.protocol.n_cells, 1.0)
+    size = max(n_same(run) / run.protocol.n_cells, 1.0)
     scale = 100.0 if run.facts["label"] == "class" else 1.0
     return size, scale * found / size, 1.0, scale * math.ceil(n_last(run) / 100) * found / size
 

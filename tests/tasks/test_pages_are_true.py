@@ -59,6 +59,13 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], dict[str, Any], int]] = {
         {"dataset": {"positive": None, "classes": LETTERS}},
         3000,
     ),
+    "two questions": (
+        rides,
+        CORRECTION(rides_config),
+        {},
+        {"model": {"questions": 2, "base": "forest"}},
+        3000,
+    ),
     "a corrected number": (fares, CORRECTION(fares_config), {}, {"privacy": {"epsilon": 4.0}}, 3000),
     "a corrected release": (fares, CORRECTION(fares_config), {}, {"evaluate": False}, N),
 }
