@@ -137,7 +137,7 @@ class RunConfig(Table):
 
     @property
     def is_seeded(self) -> bool:
-        """A seeded run repeats byte for byte, and protects nobody."""
+        """A seeded run repeats byte for byte on one machine, and protects nobody."""
         return self.noise_seed is not None
 
     @property
