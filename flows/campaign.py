@@ -47,6 +47,7 @@ class Terms:
     known       the files that the campaign had asked when this run began to look, by name.
     written     the configuration before a campaign's first run told what it leaves open; None where that is `config`.
     why_chosen  why this family learns, where the configuration names none.
+    n_earlier   reports that the campaign had received when this run began to look.
     """
 
     config: RunConfig
@@ -56,6 +57,7 @@ class Terms:
     known: Mapping[str, str] = field(default_factory=dict)
     written: RunConfig | None = None
     why_chosen: str = ""
+    n_earlier: int = 0
 
     @classmethod
     def of(cls, store: Store, config: RunConfig) -> Terms:
@@ -73,7 +75,7 @@ class Terms:
         frozen = campaign.frozen()
         if frozen is None:
             return cls(config, config.dataset, None, campaign, known)
-        campaign.reports()  # readable, before anybody is charged
+        n_earlier = sum(report.rows for report in campaign.reports())  # readable, before anybody is charged
         types, written = frozen.terms["types"], config
         config = config.as_published(frozen.terms)
         campaign.check_terms(_terms(config, types, frozen.terms.get("holder_type")))
@@ -83,7 +85,7 @@ class Terms:
             types |= {n: k for n, k in config.dataset.types.items() if n == config.dataset.holder}
         data = config.dataset.model_copy(update={"types": types})
         why = "" if config.model == written.model else "the campaign's first run chose it"
-        return cls(config, data, frozen.protocol, campaign, known, written, why)
+        return cls(config, data, frozen.protocol, campaign, known, written, why, n_earlier)
 
     def with_inferred(self, ingested: Record) -> Terms:
         """The same with what ingest tells from public rows where it is not said."""

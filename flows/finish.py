@@ -194,6 +194,7 @@ def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -
         "form": facts.privacy.form,
         "seeded": facts.privacy.seeded,
         "n_private": facts.n_private,
+        "n_new": facts.n_new,
         "n_public": facts.n_public,
         "n_test": facts.n_test,
         "n_features": by_step["scale"].facts["n_features"],

@@ -95,7 +95,8 @@ def report(
         questions: every one that was asked, in order.
         artifacts: "checks", "model", "scaled"; "scores", where there are any; and what the model describes itself beside:
             "totals" and "evidence"; or "curves" and "shown".
-        facts: of the steps that "ingested", "held" back and "scaled"; what was "spent"; the "form" that reports take.
+        facts: of the steps that "ingested", "held" back and "scaled"; what was "spent"; the "form" that reports take; how many a
+            campaign had received earlier.
         timeline, command: for how the run was made.
     """
     store = draft.store
@@ -133,7 +134,8 @@ def report(
         hidden=find_hidden(config, asked[-1], evidence, labels),
     )
     write_page(draft, run)
-    return {"nodes": list_nodes(learned) if evidence.totals else [], "n_questions": len(asked)}
+    counts = {"n_new": run.n_new, "n_earlier": run.n_earlier} if run.campaign else {}
+    return {"nodes": list_nodes(learned) if evidence.totals else [], "n_questions": len(asked), **counts}
 
 
 def read_evidence(
@@ -218,6 +220,7 @@ def gather(
         "public_columns": tuple(ingested["rule_columns"]),
         "columns_left_out": ingested["columns_left_out"],
         "why_chosen": facts["why_chosen"],
+        "n_earlier": facts["n_earlier"],
         "scores": None if content is None else Scores.of(content, caps),
         "warnings": warnings_of(config, store, scores),
     }

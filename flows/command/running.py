@@ -91,8 +91,10 @@ def _asked(summary: dict[str, Any]) -> str:
             f"{r['n_asked']:,} people at epsilon {r['epsilon']:.4g}: {r['about']}" for r in summary["rounds"]
         ]
         return "\n".join([*lines, f"nobody spent more than epsilon {summary['epsilon_spent']:.4g}"])
+    n, n_new = summary["n_private"], summary["n_new"]
+    new = "" if n_new == n else f" ({n_new:,} new, {n - n_new:,} in earlier runs)"
     return (
-        f"{summary['n_private']:,} people reported once at epsilon {summary['epsilon']:g}; "
+        f"{n:,} people reported once{new} at epsilon {summary['epsilon']:g}; "
         f"{summary['n_public']:,} public rows; {summary['cells']:,} group{'' if summary['cells'] == 1 else 's'}"
     )
 

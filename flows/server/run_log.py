@@ -35,7 +35,7 @@ SHOWN = {
     "aggregate": ("n_private", "n_answers"),
     "prune": ("says", "digest"),
     "evaluate": ("n_test",),
-    "report": ("n_questions",),
+    "report": ("n_questions", "n_new", "n_earlier"),
 }
 """Facts of each step that are said."""
 WORDS = {
@@ -48,6 +48,8 @@ WORDS = {
     "n_answers": "answers",
     "n_test": "held-back rows scored",
     "n_questions": "questions on its page",
+    "n_new": "reports new",
+    "n_earlier": "reports from earlier runs",
     "report_bytes": "bytes a report",
     "depth": "levels of splits",
     "digest": "model",

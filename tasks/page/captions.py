@@ -73,8 +73,7 @@ SAYS = {
     "gain": "{direction} {gain} from {reference}, the best of public rows alone (95{narrow}% interval {low} to {high}). "
     "Up to {margin} counts as no difference.",
     "people": "{share} of them are in kinds with a clear correction.",
-    "campaign": "{earlier} of them did in earlier runs of the campaign “{campaign}”.",
-    "campaign all": "They are those of the campaign “{campaign}” so far.",
+    "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",
     "kinds": "{cells} of {noun}, over {features}.",
     "kinds of groups": "{groups} of {cells} of {noun}, over {features}.",
     "features": "Learned from {features} of {noun}.",

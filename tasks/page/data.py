@@ -473,6 +473,7 @@ class Run:
         levels: what totals are of: classes, or levels of a number or of a public model's error.
         lam, prune: how public rows were weighed and cells smoothed; "" where that was not asked.
         n_private, n_public, n_test: rows that reported (in a campaign those of earlier runs too), public, held back.
+        n_earlier: of the rows that reported, those that had before this run began.
         n_features: raw columns that are features.
         n_cells, depth: of the partition that was asked about.
         public_rule, public_columns, where: which rows are public, which columns are so with it, which rows take part.
@@ -509,6 +510,7 @@ class Run:
     lam: str = ""
     prune: str = ""
     n_private: int = 0
+    n_earlier: int = 0
     n_public: int = 0
     n_test: int = 0
     n_features: int = 0
@@ -534,6 +536,11 @@ class Run:
         spent, claimed = self.privacy.epsilon_exact, self.privacy.epsilon
         if not math.isfinite(spent) or spent > claimed * (1 + 1e-9):
             raise ValueError(f"a holder spent {spent}, more than epsilon = {claimed}")
+
+    @property
+    def n_new(self) -> int:
+        """Rows that reported in this run."""
+        return self.n_private - self.n_earlier
 
     @property
     def is_by_coins(self) -> bool:

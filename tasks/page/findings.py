@@ -571,8 +571,8 @@ def tabulate_rows(run: Run) -> Table:
             made.append(("kept", units.count(public.kept), units.count(private.kept)))
         else:
             made.append(("learned from", units.count(public.kept), units.count(run.n_private)))
-            if private.kept != run.n_private:
-                made.append(("asked in this run", "–", units.count(private.kept)))
+            if run.n_earlier:
+                made.append(("new in this run", "–", units.count(run.n_new)))
         if public.held_out or private.held_out:
             made.append(("held back", units.count(public.held_out), units.count(private.held_out)))
         if public.quarantined is not None:

@@ -26,7 +26,7 @@ class Card:
         headline: the finding in a sentence; of a failed run why it stopped.
         epsilon: of each holder; 0 where nobody was asked.
         is_trial: whether the holders are a simulation's.
-        n_private: rows that reported, with their name.
+        n_private, n_new: rows that reported, and how many of them in this run.
         campaign: its name; "" where there is none.
         command: the command line that repeats the run, or goes on with it.
         figure: the chief score; None where there is none.
@@ -41,6 +41,7 @@ class Card:
     epsilon: float = 0.0
     is_trial: bool = False
     n_private: int = 0
+    n_new: int = 0
     campaign: str = ""
     command: str = ""
     figure: float | None = None
@@ -60,6 +61,7 @@ class Card:
             epsilon=run.privacy.epsilon if has_asked else 0.0,
             is_trial=started.is_trial,
             n_private=run.n_private,
+            n_new=run.n_new,
             campaign=run.making.config.get("campaign.name", ""),
             command=started.command,
             figure=ours,
@@ -141,6 +143,7 @@ def render_index(cards: Mapping[str, Card]) -> str:
         trends=trends,
         date=units.date,
         plural=units.plural,
+        count=units.count,
     )
 
 

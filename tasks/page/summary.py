@@ -427,12 +427,11 @@ def people(run: Run) -> Sentence:
 
 
 def campaign(run: Run) -> list[Sentence]:
-    """Say how many of those who reported did so in earlier runs of a campaign."""
+    """Say how many of those who reported did so in this run of a campaign, and how many before."""
     if not run.campaign:
         return []
-    earlier = run.n_private - sum(rows.kept for rows in run.rows if rows.zone == "private")
-    key = "campaign" if earlier > 0 else "campaign all"
-    return [say(key, earlier=units.count(earlier), campaign=run.campaign)]
+    new, earlier = units.count(run.n_new), units.count(run.n_earlier)
+    return [say("campaign", new=new, earlier=earlier, campaign=run.campaign)]
 
 
 def has_groups(run: Run) -> bool:

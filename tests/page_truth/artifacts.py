@@ -23,9 +23,10 @@ from tasks.artifacts import read_protocol, read_published, read_scaled, read_tot
 
 @dataclass
 class Run:
-    """A run that is over; `chain` has called its steps."""
+    """A run that is over; `chain` has called its steps, and `n_earlier` reports stood before."""
 
     chain: Chain | RoundsChain
+    n_earlier: int = 0
 
     @property
     def store(self) -> Store:

@@ -568,9 +568,9 @@ def test_a_page_of_a_campaign_names_it_and_says_how_many_reported_in_earlier_run
     runs: dict[str, Run],
 ) -> None:
     run = replace(runs["a release"], campaign="weekly")
-    assert "They are those of the campaign “weekly” so far." in render(run)
-    later = replace(run, n_private=run.n_private + 1200)
-    assert "1,200 of them did in earlier runs of the campaign “weekly”." in render(later)
+    assert f"{run.n_private} new in this run, 0 in earlier runs of the campaign “weekly”." in render(run)
+    later = replace(run, n_private=run.n_private + 1200, n_earlier=1200)
+    assert f"{run.n_private} new in this run, 1,200 in earlier runs" in render(later)
     assert "campaign" not in render(runs["a release"])
 
 

@@ -5,9 +5,11 @@ checker sees a page that is wrong.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from first_fast import first_fast
@@ -17,6 +19,8 @@ from page_truth.statements import check
 from page_truth.verdicts import VERDICTS, verdict
 
 from storage.store import Store
+from tasks.page.index import Card, render_index
+from tasks.report import read_facts
 
 N = 900
 RNG = np.random.default_rng(3)
@@ -96,6 +100,38 @@ def test_every_statement_of_a_page_of_rounds_is_so(tmp_path: Any, name: str) -> 
         check(Run(RoundsChain(Store(tmp_path / "work"), shells_config(path, **ROUNDS[name])).converse()))
         == []
     )
+
+
+def test_a_weekly_page_says_how_many_are_new_and_how_many_reported_earlier(tmp_path: Any) -> None:
+    """Also where a file of an earlier week lies beside the new one, and where nobody is new; by what lies in curator/reports."""
+    store = Store(tmp_path / "work")
+    weeks = [rides(tmp_path / f"{week}.csv", N, week) for week in range(3)]
+    changes: Any = {
+        "dataset": {"holder": "row", "new_people": True},
+        "campaign": {"name": "weekly"},
+        "evaluate": False,
+    }
+    for paths in (weeks[:1], weeks[:2], weeks[2:], weeks):
+        earlier = _count_received(store)
+        made = Run(Chain(store, rides_config(*paths, **changes)), n_earlier=earlier)
+        assert check(made) == []
+        new = _count_received(store) - earlier
+        said = next(
+            one.text for one in made.page.every("span") if one.attributes.get("data-says") == "campaign"
+        )
+        assert said.startswith(f"{new:,} new in this run, {earlier:,} in earlier runs")
+        assert (new > 0) == (paths != weeks)
+        facts = read_facts(store, made.chain.page["page"])
+        card = Card.of(facts, Card(name="weekly"), has_asked=True)
+        card = replace(card, campaign="weekly")
+        assert f"weekly: {new:,} new, {earlier:,} earlier" in render_index({"one": card})
+        assert made.chain.page.facts["n_new"] == new
+        assert made.chain.page.facts["n_earlier"] == earlier
+
+
+def _count_received(store: Store) -> int:
+    files = (store.root / "curator" / "reports").rglob("*.parquet")
+    return sum(int(pq.read_schema(path).metadata[b"holders"]) for path in files)
 
 
 def _is_seen(made: Run, html: str) -> bool:
