@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
@@ -39,9 +40,14 @@ REGISTRIES = {
 DRAWN = re.compile(r"(<!-- drawn: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def first_sentence(path: Path) -> str:
-    """Of a module's docstring, in one line; without the name of the step or the room before a colon."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+def first_sentence(path: Path, function: str = "") -> str:
+    """Return the first sentence of a module's docstring, or of a function's in it, in one line and without the name of the step
+    or the room before a colon.
+    """
+    node: Any = ast.parse(path.read_text())
+    if function:
+        node = next(each for each in ast.walk(node) if getattr(each, "name", "") == function)
+    text = ast.get_docstring(node) or ""
     sentence = re.split(r"(?<=[.!?])\s|\n\n", text, maxsplit=1)[0]
     sentence = re.sub(rf"^({path.stem}|{path.parent.name})(, [^:]*)?: ", "", sentence, flags=re.IGNORECASE)
     return " ".join((sentence[:1].upper() + sentence[1:]).split())
@@ -59,16 +65,16 @@ def draw_rooms() -> Iterator[str]:
 
 
 def steps() -> dict[str, tuple[Path, str, str]]:
-    """(file, version, zone of its record) of every `@step("name", version=..., home=...)`."""
+    """Return file, function and zone of the record of every `@step("name", version=..., home=...)`."""
     found = {}
     for path in sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             for call in getattr(node, "decorator_list", []):
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "step":
                     given = {keyword.arg: keyword.value for keyword in call.keywords}
-                    version, home = (ast.literal_eval(given["version"]), given["home"])
+                    home = given["home"]
                     zone = home.value if isinstance(home, ast.Constant) else "curator or simulation"
-                    found[ast.literal_eval(call.args[0])] = (path, version, str(zone))
+                    found[ast.literal_eval(call.args[0])] = (path, node.name, str(zone))
     return found
 
 
@@ -78,8 +84,10 @@ def draw_steps() -> Iterator[str]:
     yield "|---|---|---|---|"
     found = steps()
     for name in sorted(found, key=lambda one: ORDER.index(one) if one in ORDER else len(ORDER)):
-        path, _, zone = found[name]
-        yield f"| {name} | `{path.relative_to(ROOT)}` | {zone} | {first_sentence(path)} |"
+        path, function, zone = found[name]
+        is_shared = sum(path == other for other, _, _ in found.values()) > 1
+        says = first_sentence(path, function if is_shared else "")
+        yield f"| {name} | `{path.relative_to(ROOT)}` | {zone} | {says} |"
 
 
 def registry(places: list[str]) -> tuple[Path, list[str]] | None:

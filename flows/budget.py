@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from flows.asked import check_reported, shards_asked
+from flows.shards import check_reported, shards_asked
 from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from ldptree.protocol.protocol import Protocol as PublishedProtocol
@@ -105,7 +105,7 @@ def may_already_be_charged(store: Store, config: RunConfig, held: Record) -> boo
 
 
 def _asks(question: str) -> str:
-    """Of a question's name the round and who is asked, without what is asked."""
+    """Return the round and the shards in a question's name, without what is asked."""
     return question.rpartition(" round ")[2]
 
 
@@ -380,7 +380,7 @@ def conversation_key(
     known = {
         "transcripts": [],
         "estimator": config.model.estimator,
-        "settings": config.model.settings.asked,
+        "settings": config.model.settings.for_questions,
         "epsilon": config.privacy.epsilon,
         "label_range": list(label_range),
         "seed": config.seed,

@@ -17,7 +17,6 @@ from functools import cached_property, partial, wraps
 from itertools import accumulate, count
 from typing import Any, cast
 
-from flows.asked import shards_asked
 from flows.budget import (
     UNKNOWN_CONVERSATION,
     ConversationCost,
@@ -30,6 +29,7 @@ from flows.budget import (
 from flows.campaign import Terms
 from flows.conversation import NOTHING, Conversation, Round
 from flows.executors import CachedOnly, Call, Executor, NotComputed, Pending, Shards, known
+from flows.shards import shards_asked
 from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
@@ -351,7 +351,7 @@ class Pipeline:
         config = terms.config
         return Asking(
             estimator=config.model.estimator,
-            settings=config.model.settings.asked,
+            settings=config.model.settings.for_questions,
             epsilon=config.privacy.epsilon,
             mechanism=config.privacy.mechanism,
             outside=config.privacy.outside,
@@ -479,7 +479,7 @@ class Pipeline:
     def shards(self) -> list[Call]:
         """Each shard of who is asked, and its number among a simulation's that hold the same; by names, or as they are shown."""
         asked = shards_asked(self.store, self.terms.config, self.held)
-        own: list[Call] = [{"shard": shard, "alike": NotInKey(number)} for shard, number in asked]
+        own: list[Call] = [{"shard": shard, "copy_index": NotInKey(number)} for shard, number in asked]
         if not self.config.model.in_rounds:
             return own
         ordered = in_order(self.store, self.held["train"], is_seeded=self.terms.config.is_seeded)
@@ -554,7 +554,7 @@ class Pipeline:
         return {
             "transcript": self.transcript(self.conversation.whole),
             "asking": self.asking,
-            "reading": self.terms.config.model.settings.reading,
+            "reading": self.terms.config.model.settings.for_model,
         }
 
     @step_of(evaluate)
@@ -564,7 +564,7 @@ class Pipeline:
         return {
             "transcript": self.transcript(self.conversation.whole),
             "asking": self.asking,
-            "reading": config.model.settings.reading,
+            "reading": config.model.settings.for_model,
             "model": self.model["model"],
             "train": self.held["train"],
             "test": self.held["test"],

@@ -190,7 +190,7 @@ class RunConfig(Table):
 
     def campaign_terms(self) -> dict[str, Any]:
         """Return the terms that a campaign's later runs may not change, besides those of all families."""
-        asked = self.model.settings.asked
+        asked = self.model.settings.for_questions
         terms = {f"model.{name}": asked[name] for name in self.model.settings.TERMS}
         if self.model.settings.CORRECTS:
             terms["label"] = "number" if self.is_numeric else "class"
@@ -204,7 +204,7 @@ class RunConfig(Table):
             "lam": None,
             "target": self.dataset.target,
             "label": self.label,
-            "base": self.model.settings.asked["base"],
+            "base": self.model.settings.for_questions["base"],
         }
 
     def _family_faults(self) -> list[str]:

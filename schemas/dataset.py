@@ -36,8 +36,12 @@ LEVELS_MAX = 1_000
 """The most levels of a category, and the most classes of a label."""
 LONGEST_NAME = 1_000
 """Characters of a column's name, and of a category or a class that public rows name."""
-RESERVED = "_row"
+ROW_NUMBER = "_row"
 """The column that ingest adds to private rows, with the number of the row in its file, from 0."""
+FEW_CLASSES = 10
+"""A column of numbers is a label of classes where public rows have at most this many values in it, all of them whole."""
+MOST_CLASSES = 100
+"""The most classes that a label has unless the specification declares them; beyond `FEW_CLASSES` two public rows a class."""
 
 # What people write for "nothing here". Not "None", "-" or "." : each is a category or a code in real files.
 DEFAULT_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
@@ -217,7 +221,7 @@ class DatasetSpec(Table):
         All but the target, the holder's column, what is dropped, and `rule_columns`: what the public rule looks
         at is public by construction and would tell the zones apart.
         """
-        out = {self.target, self.holder_column, RESERVED, *self.drop, *rule_columns}
+        out = {self.target, self.holder_column, ROW_NUMBER, *self.drop, *rule_columns}
         return tuple(column for column in columns if column not in out)
 
     def named_columns(self) -> dict[str, tuple[str, ...]]:
@@ -293,8 +297,8 @@ class DatasetSpec(Table):
                 'new_people: is for holder = "row", stated beside it; a column that names people tells who is new',
             ),
             (
-                RESERVED in self.derive or RESERVED in self.columns,
-                f'"{RESERVED}" is the name of a column that ldptree adds',
+                ROW_NUMBER in self.derive or ROW_NUMBER in self.columns,
+                f'"{ROW_NUMBER}" is the name of a column that ldptree adds',
             ),
             (not set(self.derive).isdisjoint(self.columns), "derive: a new column needs a new name"),
         ]

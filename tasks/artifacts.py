@@ -1,4 +1,4 @@
-"""Read and write each kind of artifact in one place, so that steps share files and never import each other.
+"""Read and write each kind of artifact in one place, as several steps share it.
 
     part            file               holds
     encoding        encoding.json      ranges and levels of the features, and of the label

@@ -85,14 +85,14 @@ def perturb(
     collecting: Collecting | None = None,
     showing: Showing | None = None,
     start: int = 0,
-    alike: NotInKey = FIRST,
+    copy_index: NotInKey = FIRST,
 ) -> Mapping[str, Any]:
     """Write one shard's reports (part "reports", in the curator's zone), of those in it whom the question asks.
 
     `agreed`: what the question must be, or nothing is drawn. `collecting` or `showing`: how, of a question about one tree, or of
-    one to holders who show something; `start`: position there of the shard's first holder. `alike`: how many other shards of a
-    simulation hold the same and came before this one, so that its noise is its own. The shard's digest is its own too
-    (`flows.asked`), by which its reports are known.
+    one to holders who show something; `start`: position there of the shard's first holder. `copy_index`: how many other shards of
+    a simulation hold the same and came before this one, so that its noise is its own. The shard's digest is its own too
+    (`flows.shards`), by which its reports are known.
 
     Raises ProtocolMismatch, BudgetError where the question is not what was agreed to, or costs more.
     """
@@ -109,7 +109,7 @@ def perturb(
     def table() -> pa.Table:
         if noise_seed is None:
             return ready.draw(Words.system())
-        return ready.draw(_seeded(noise_seed, ready.noise, round_number, path, alike.value))
+        return ready.draw(_seeded(noise_seed, ready.noise, round_number, path, copy_index.value))
 
     received = write_once(
         draft,
@@ -133,10 +133,10 @@ def perturb(
     return {"n_reports": ready.n, "seeded": noise_seed is not None}
 
 
-def _seeded(noise_seed: int, question: str, round_number: int, shard: Path, alike: int) -> Words:
+def _seeded(noise_seed: int, question: str, round_number: int, shard: Path, copy_index: int) -> Words:
     """Return a shard's seeded words, by its content and the number of earlier shards with the same content."""
     entropy = [noise_seed, int(question, 16), round_number, int(Hasher().of_file(shard), 16)]
-    return Words.seeded(np.random.SeedSequence([*entropy, alike] if alike else entropy))
+    return Words.seeded(np.random.SeedSequence([*entropy, copy_index] if copy_index else entropy))
 
 
 def _about_one_tree(

@@ -38,7 +38,7 @@ from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, write_protocol
 from tasks.data import source
 from tasks.data.ingest import check_all_read, describe_columns
-from tasks.data.ingest_plan import RowRules, cut_files, inspect_files, settle
+from tasks.data.ingest_plan import RowRules, cut_files, inspect_files, plan_ingest
 from tasks.data.read import ZoneFolders, clear_zones, read_files
 from tasks.holders.agreed import Agreed
 from tasks.learning import partition
@@ -347,7 +347,7 @@ def ingest_files(
     """Raw files as typed Parquet below both zones, and what the steps of a run tell of them; nothing is left where one fails."""
     files = inspect_files(rules.dataset, [*paths, *public_paths])
     raw_files.same_columns(files)
-    plan = settle(rules, files, len(paths), numeric=numeric)
+    plan = plan_ingest(rules, files, len(paths), numeric=numeric)
     pieces = cut_files(rules.dataset, files, source.PART_BYTES)
     done, typed = read_files(plan.in_pieces(pieces), zones), describe_columns(plan)
     try:

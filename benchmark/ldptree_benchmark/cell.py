@@ -92,7 +92,7 @@ def _score(answers: NDArray[Any], labels: NDArray[Any], measure: Measure) -> flo
 def check_leaks(
     draft: Draft, *, source: Manifest | Law, dataset: str, seed: int, split: Split
 ) -> Mapping[str, Any]:
-    """Of the first repetition."""
+    """Return what makes scores of the first repetition look better than they are, and the sizes of its parts."""
     rows = rows_of(draft.store, source, dataset, seed, 0, split)
     leaks = find_leaks(rows)
     parts = np.bincount(rows.part, minlength=3).tolist()

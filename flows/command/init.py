@@ -21,7 +21,7 @@ from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.column import Column
 from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose, write_toml
-from tasks.first_look.rehearsal import settle
+from tasks.first_look.rehearsal import mend_proposal
 from tasks.first_look.values import look
 
 MOST_TIDIED = 100 << 20
@@ -54,15 +54,15 @@ def init(
         )
     with TemporaryDirectory(prefix="ldptree-init-") as folder:
         seen = look(data, Path(folder), target=target, public=public, sheet=sheet)
-        read_from = _readable(seen.sample, to.parent, force=force)
-        asking = Asking()
+        read_from = _path_to_read(seen.sample, to.parent, force=force)
+        asking = TerminalChooser()
         choose = asking if ask else choose_first
         rule = None if public is None else _rule_from(public, to.parent)
         proposal = propose(seen, _path_from(read_from, to.parent), name=name, public=rule, choose=choose)
-        settle(proposal, choose)
+        mend_proposal(proposal, choose)
     text = write_toml(proposal)
     if read_from != data:
-        _write_readable(seen.sample, read_from)
+        _write_tidy_copy(seen.sample, read_from)
     aside = to.with_name(f".{to.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8")
@@ -105,7 +105,7 @@ def _rule_from(public: str, folder: Path) -> str:
     return public if path is None else _path_from(Path(path), folder)
 
 
-def _readable(sample: FileSample, folder: Path, *, force: bool) -> Path:
+def _path_to_read(sample: FileSample, folder: Path, *, force: bool) -> Path:
     """Return the file, or the place for a copy beside the configuration if a run cannot read it. Raises ConfigError."""
     data = sample.source
     if not sample.oddities:
@@ -132,7 +132,7 @@ def _is_copy(to: Path, sample: FileSample) -> bool:
         return filecmp.cmp(copy, to, shallow=False)
 
 
-def _write_readable(sample: FileSample, to: Path) -> None:
+def _write_tidy_copy(sample: FileSample, to: Path) -> None:
     """Write the copy, whole or not at all. Raises ConfigError."""
     aside = to.with_name(f".{to.name}.{os.getpid()}")
     try:
@@ -147,7 +147,7 @@ def _write_readable(sample: FileSample, to: Path) -> None:
 
 
 @dataclass
-class Asking:
+class TerminalChooser:
     """Asks what the values do not tell, at the terminal."""
 
     n_asked: int = 0

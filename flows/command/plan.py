@@ -122,7 +122,7 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
             by_coins=config.dataset.rule.kind == "random",
         ),
         run.asking,
-        config.model.settings.reading,
+        config.model.settings.for_model,
         Wanted(
             holders=sizes,
             epsilons=options.epsilons or tuple(sorted({*EPSILONS, config.privacy.epsilon})),

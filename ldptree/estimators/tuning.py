@@ -182,7 +182,7 @@ def tune(
         conversation = Conversation.hold(families[0], rows.part(part, start), coins)
         start += part.size
         for j, family in zip(members, families, strict=True):
-            known[j] = conversation, conversation.fit(**family.reading), part.size
+            known[j] = conversation, conversation.fit(**family.for_model), part.size
     trained = [known[j] for j in range(len(candidates))]
     held = rows.part(validation, start)
     errors = np.stack([errors_of(model, held) for _, model, _ in trained], axis=1)

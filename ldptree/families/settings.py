@@ -78,12 +78,12 @@ class FamilySettings(Settings):
         return []
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def for_questions(self) -> dict[str, Any]:
         """The settings that questions depend on, as plain values."""
         return {name: value for name, value in self.plain.items() if name not in self.READS}
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def for_model(self) -> dict[str, Any]:
         """The settings that only the model depends on, as plain values."""
         return {name: self.plain[name] for name in self.READS}
 
@@ -194,9 +194,9 @@ class LPCTSettings(WeighedSettings):
         return (self.paper or PaperOptions()) if self.prune == "paper" else None
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def for_questions(self) -> dict[str, Any]:
         """With Algorithm 2, whose first query has a part of epsilon."""
-        return super().asked | ({"prune": "paper"} if self.algorithm_2 else {})
+        return super().for_questions | ({"prune": "paper"} if self.algorithm_2 else {})
 
     @property
     def weighting(self) -> float | str:
@@ -293,9 +293,9 @@ class CorrectionSettings(TreeSettings):
         return self.base.estimator if type(self.base).__name__ == "FrozenEstimator" else self.base
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def for_questions(self) -> dict[str, Any]:
         """With the name of the public model."""
-        return super().asked | {"base": self.named_base}
+        return super().for_questions | {"base": self.named_base}
 
     @property
     def predicts(self) -> Label | None:

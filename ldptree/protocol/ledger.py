@@ -5,7 +5,7 @@ A question costs each of its holders its epsilon once: asked again it is answere
 questions add up (sequential composition; Dwork and Roth 2014, Theorem 3.16).
 
 Amounts are whole numbers of 1e-12, so that 0.1 spent three times is 0.3. A sum of n rounded amounts is off by up to n / 2 of
-them and the cap by half a one: what is over the cap by no more than that, and by no more than a billionth of the cap, is
+them and the cap by half a unit: what is over the cap by no more than that, and by no more than a billionth of the cap, is
 not refused, so that two halves of an epsilon are never more than the whole.
 
 Holders are rows of a source by their numbers (`RowRange`), or people by their names (`Names`), who are known again in another
@@ -112,7 +112,7 @@ class Charge:
     about     the question as people call it, for errors and lists.
     where     where these holders come from, for errors.
 
-    Raises BudgetError where `who` is neither Rows nor Names.
+    Raises BudgetError where `who` is neither RowRange nor Names.
     """
 
     question: str
@@ -124,7 +124,7 @@ class Charge:
     def __post_init__(self) -> None:
         if not isinstance(self.who, RowRange | Names):
             raise BudgetError(
-                f"who: a {type(self.who).__name__}; give Rows of a source, or Names by their hashes"
+                f"who: a {type(self.who).__name__}; give a RowRange of a source, or Names by their hashes"
             )
 
 

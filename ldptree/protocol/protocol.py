@@ -57,12 +57,12 @@ PARTS = 1000
 """Of all holders, of which a question asks some or all."""
 EVERYBODY = (0, PARTS)
 PUBLIC_COINS = 20251123
-"""What the public coins that part holders are drawn from, besides how many there are."""
+"""The seed of the public coins that sort holders into parts, with the number of parts."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Protocol:
-    """One question to every holder, and how to answer it without giving oneself away.
+    """A question about one tree, to all holders or to a part of them, and how to answer it without giving oneself away.
 
     Attributes:
         encoding: how a raw row is read (public ranges, levels, missing values).

@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 T = TypeVar("T")
 Write = Callable[[BinaryIO], object]
-"""Writes what chance makes as it goes."""
+"""Writes random content into a file."""
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import DataError
-from schemas.dataset import RESERVED
+from schemas.dataset import ROW_NUMBER
 from schemas.families import estimators_for
 from storage.private_files import append_privately
 from storage.raw import raw_files, typed_rows
 from storage.raw.public_rows import PublicRows, booleans
 from storage.raw.raw_files import RawFile, batch_rows
-from storage.raw.typed_rows import ASKED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE, TypedQuery
+from storage.raw.typed_rows import FAULT_COLUMN, FAULT_KIND, FAULT_VALUE, SELECTED, TypedQuery
 
 FAULTS_LISTED = 1000
 COLUMNS_LISTED = 10
@@ -157,9 +157,9 @@ class BadRows:
         query = self.query.faults(file, skip_bad_lines=self.skip_bad_lines)
         rows = raw_files.batch_rows(len(self.query.types))
         for batch in raw_files.stream(connection, query, file, rows):
-            chosen = batch.filter(booleans(batch.column(ASKED), missing=True))
-            is_public = self.public.among(self.index, chosen, chosen.column(RESERVED).to_numpy())
-            names = (RESERVED, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)
+            chosen = batch.filter(booleans(batch.column(SELECTED), missing=True))
+            is_public = self.public.among(self.index, chosen, chosen.column(ROW_NUMBER).to_numpy())
+            names = (ROW_NUMBER, FAULT_COLUMN, FAULT_KIND, FAULT_VALUE)
             values = (chosen.column(name).to_pylist() for name in names)
             faults: list[Fault] = list(zip(is_public.tolist(), *values, strict=True))
             private = [fault for fault in faults if not fault[0]]
@@ -217,8 +217,10 @@ class RowGroupWriter:
                 self.path,
                 group.schema,
                 compression="zstd",
-                use_dictionary=[name for name in group.column_names if name != RESERVED],
-                column_encoding={RESERVED: "DELTA_BINARY_PACKED"} if RESERVED in group.column_names else None,
+                use_dictionary=[name for name in group.column_names if name != ROW_NUMBER],
+                column_encoding={ROW_NUMBER: "DELTA_BINARY_PACKED"}
+                if ROW_NUMBER in group.column_names
+                else None,
                 store_schema=False,
             )
         self._writer.write_table(group, row_group_size=size)

@@ -1,7 +1,7 @@
 """Inspect raw files in CSV, Parquet (`formats`) or memory before they are trusted, and open them in a locked DuckDB.
 
-What the columns mean is not known here: a raw CSV column is text, and `tasks.data.ingest` makes types of it. No message
-holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
+What the columns mean is not known here: a raw CSV column is text, and `column_types` and `typed_rows` make types of it. No
+message holds a value of a row; what DuckDB says about a faulty line (it quotes the line) is put into words of our own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ldptree.errors import DataError
-from schemas.dataset import LONGEST_NAME
+from schemas.dataset import LONGEST_NAME, ROW_NUMBER
 from storage.machine_faults import machine_fault
 from storage.raw.formats.archives import most_unpacked
 from storage.raw.formats.contents import (
     NOT_UTF_8,
+    OR_TIDY_COPY,
     PARQUET,
-    TIDY_COPY,
     Content,
     check_text,
     file_kind,
@@ -52,7 +52,6 @@ FREE_ROWS, MOST_ROWS_TO_A_BYTE = 10_000_000, 100
 """Limits of a Parquet file's rows. A file that claims more was made to fill a memory."""
 MOST_BATCH_BYTES = 512 << 20
 """Most bytes of one column's texts in a batch, as a dictionary gives any number of rows a long text."""
-ROW = "_row"
 INTERNAL = "_ldptree"
 """The start of the names that queries use inside; no file may use it."""
 TABLE = f"{INTERNAL}_table"
@@ -377,7 +376,7 @@ def _inspect_csv(
             f"{path.name}: the first line has {len(records[0])} fields, dataset.columns names {len(names)}. "
             "Name every column of a file without a header, or leave `columns` out if it has one."
         )
-    _check_names(path, names, "" if content.written else f", {TIDY_COPY}")
+    _check_names(path, names, "" if content.written else f", {OR_TIDY_COPY}")
     ends: list[str] = []  # of the lines as far as the header
     for line in io.StringIO(start, newline=""):
         ends.append(line[len(line.rstrip("\r\n")) :])
@@ -385,7 +384,7 @@ def _inspect_csv(
             break
     if len({*ends} - {""}) > 1:  # DuckDB takes all that follows for one line, and reads no row
         raise DataError(
-            f"{path.name}: lines above its header end in another way than the header. Delete them, {TIDY_COPY}."
+            f"{path.name}: lines above its header end in another way than the header. Delete them, {OR_TIDY_COPY}."
         )
     return RawFile(
         path=path,
@@ -530,7 +529,7 @@ def _check_names(path: Path, names: tuple[str, ...], more: str = "") -> None:
                 f"{path.name}: duplicate column names, {twice} (case does not tell names apart). Rename one{more}."
             )
         seen[name.lower()] = name
-        if name.lower() == ROW or name.lower().startswith(INTERNAL):
+        if name.lower() == ROW_NUMBER or name.lower().startswith(INTERNAL):
             raise DataError(
                 f'{path.name}: a column is called "{name}", a name that ldptree keeps. Rename it.'
             )

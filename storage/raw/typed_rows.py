@@ -1,7 +1,7 @@
 """Turn raw columns into typed ones in SQL, by each type's expression, its faults, and the choice of a type.
 
 One row of the raw file is one row of the typed query, in the same order. Where rows go (public, private, nobody) is
-decided in `tasks.data.ingest`.
+decided in `tasks.data.read`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ldptree.errors import ConfigError
-from schemas.dataset import ColumnType, TypedColumn
-from storage.raw.raw_files import INTERNAL, ROW, RawFile
+from schemas.dataset import ROW_NUMBER, ColumnType, TypedColumn
+from storage.raw.raw_files import INTERNAL, RawFile
 from storage.sql import expression_type, literal, quote
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ TOO_WIDE = "far outside its declared range"
 LARGEST_INTEGER = 9e18
 
 PUBLIC = f"{INTERNAL}_public"
-ASKED = f"{INTERNAL}_asked"
+SELECTED = f"{INTERNAL}_selected"
 BAD = f"{INTERNAL}_bad"
 NAMELESS = f"{INTERNAL}_nameless"
 FAULT_COLUMN = f"{INTERNAL}_fault_column"
@@ -72,7 +72,7 @@ class TypedQuery:
     """Whether the target must be a number."""
 
     def rows(self, file: RawFile, *, skip_bad_lines: bool = False, more: str = "") -> str:
-        """Kept columns in their storage types, then PUBLIC and ASKED (true, false or NULL), BAD, and NAMELESS where no name of a
+        """Kept columns in their storage types, PUBLIC and SELECTED (true, false or NULL), BAD, and NAMELESS where no name of a
         holder can be read (never NULL); then `more`, expressions over the typed columns.
         """
         kept = ", ".join(f"{_stored(column)} AS {quote(column.name)}" for column in self.kept)
@@ -87,10 +87,10 @@ class TypedQuery:
             for name, is_so in exact.items()
         ]
         last = ", ".join([*flags, *([more] if more else [])])
-        return f"SELECT {kept}, {self._zone()}, {last} FROM ({self._typed(file, skip_bad_lines)})"
+        return f"SELECT {kept}, {self._flags()}, {last} FROM ({self._typed(file, skip_bad_lines)})"
 
     def faults(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
-        """Return SQL of bad rows, with number, PUBLIC, ASKED, the first fault's column, kind and value, raw texts."""
+        """Return SQL of bad rows, with number, PUBLIC, SELECTED, the first fault's column, kind and value, raw texts."""
         faults = self._faults(file)
         first = {
             FAULT_COLUMN: "".join(f" WHEN {fault} THEN {literal(column)}" for fault, column, _, _ in faults),
@@ -99,10 +99,10 @@ class TypedQuery:
         }
         firsts = ", ".join(f"CASE{whens} END AS {quote(name)}" for name, whens in first.items())
         raws = ", ".join(f"CAST({_raw(i)} AS VARCHAR) AS {quote(name)}" for i, name in enumerate(self.types))
-        number = f"row_number() OVER () + {file.first_row - 1} AS {ROW}"
+        number = f"row_number() OVER () + {file.first_row - 1} AS {ROW_NUMBER}"
         numbered = f"SELECT *, {number} FROM ({self._typed(file, skip_bad_lines)})"
         bad = _any([fault for fault, _, _, _ in faults])
-        return f"SELECT {ROW}, {self._zone()}, {firsts}, {raws} FROM ({numbered}) WHERE {bad}"
+        return f"SELECT {ROW_NUMBER}, {self._flags()}, {firsts}, {raws} FROM ({numbered}) WHERE {bad}"
 
     def _typed(self, file: RawFile, skip_bad_lines: bool) -> str:
         """Typed and derived columns under their own names, and the raw ones under theirs."""
@@ -217,10 +217,10 @@ class TypedQuery:
                 late.append((f"({stored} IS NULL AND {name} IS NOT NULL)", column.name, TOO_WIDE, value))
         return late
 
-    def _zone(self) -> str:
+    def _flags(self) -> str:
         public = f"TRY(({self.public}\n))" if self.public else "NULL::BOOLEAN"
         asked = f"TRY(({self.where}\n))" if self.where else "TRUE"
-        return f"{public} AS {quote(PUBLIC)}, {asked} AS {quote(ASKED)}"
+        return f"{public} AS {quote(PUBLIC)}, {asked} AS {quote(SELECTED)}"
 
 
 def typed_sql(file: RawFile, column: str, raw: str, kind: ColumnType) -> str:

@@ -57,6 +57,8 @@ def aggregate(
                 `shards.parquet` (what was received).
     transcript  `question.json`, `answers.parquet` (holder, report) and `round.json`. `shown`: by which holders were asked.
 
+    The model is fitted to `raw.parquet` and the transcript; `totals.parquet` and `cells.parquet` are for the warehouse.
+
     `sums`: what `add` left of all reports to a question about one tree.
     """
     if is_protocol(question):

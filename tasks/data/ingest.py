@@ -18,7 +18,7 @@ from storage.raw import raw_files
 from storage.sql import check_predicate, list_columns
 from storage.store import Draft
 from tasks.data import source
-from tasks.data.ingest_plan import IngestPlan, RowRules, cut_files, inspect_files, settle
+from tasks.data.ingest_plan import IngestPlan, RowRules, cut_files, inspect_files, plan_ingest
 from tasks.data.read import READ_AS, FilesRead
 from tasks.step import step
 
@@ -45,7 +45,7 @@ def types(
     for index, pieces in cut_files(rules.dataset, files, source.PART_BYTES).items():
         for piece in pieces:
             (folder / f"{index:04d}-{piece.number:06d}.json").write_text(piece.to_json())
-    return describe_columns(settle(rules, files, len(paths), numeric=numeric))
+    return describe_columns(plan_ingest(rules, files, len(paths), numeric=numeric))
 
 
 def describe_columns(plan: IngestPlan) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import SkipValidation
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import DatasetSpec, TypedColumn
+from schemas.dataset import FEW_CLASSES, DatasetSpec, TypedColumn
 from schemas.families import estimators_for
 from schemas.manifest import Arguments
 from storage.raw import raw_files, typed_rows
@@ -25,7 +25,7 @@ from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
 from storage.raw.pieces import Piece, cut
 from storage.raw.public_rows import PublicRows, booleans
 from storage.raw.raw_files import RawFile
-from storage.raw.typed_rows import ASKED, PUBLIC, TypedQuery
+from storage.raw.typed_rows import PUBLIC, SELECTED, TypedQuery
 from storage.sql import check_predicate, list_columns, quote, suggest_name
 
 
@@ -59,7 +59,9 @@ class RowRules(Arguments):
     every_feature: bool = False
 
 
-def settle(rules: RowRules, files: Sequence[RawFile], n_mixed: int, *, numeric: bool | None) -> IngestPlan:
+def plan_ingest(
+    rules: RowRules, files: Sequence[RawFile], n_mixed: int, *, numeric: bool | None
+) -> IngestPlan:
     """Decide what public rows tell of all files. `numeric` is whether the target is a number, None leaves it open.
 
     Raises ConfigError, DataError.
@@ -306,8 +308,6 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
 
 
 LabelKind = Literal["class", "number"]
-CLASSES_MAX = 10
-"""A column of numbers is a label of classes where public rows have at most this many values in it, all of them whole."""
 
 
 def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) -> LabelKind:
@@ -318,7 +318,7 @@ def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) 
     distinct: set[Any] = set()
     with raw_files.connect(files) as connection:
         for index, file in enumerate(files):
-            columns = ", ".join(map(quote, (query.target, PUBLIC, ASKED)))
+            columns = ", ".join(map(quote, (query.target, PUBLIC, SELECTED)))
             text = f"SELECT {columns} FROM ({query.rows(file, skip_bad_lines=file.kind == 'csv')})"
             first = 0
             with closing(
@@ -327,10 +327,10 @@ def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) 
                 for batch in batches:
                     rows = np.arange(first, first + batch.num_rows)
                     first += batch.num_rows
-                    chosen = public.among(index, batch, rows) & booleans(batch.column(ASKED), missing=True)
+                    chosen = public.among(index, batch, rows) & booleans(batch.column(SELECTED), missing=True)
                     values = batch.column(query.target).filter(chosen).drop_null().unique().to_pylist()
                     distinct.update(values)
-                    if len(distinct) > CLASSES_MAX or any(value % 1 for value in distinct):
+                    if len(distinct) > FEW_CLASSES or any(value % 1 for value in distinct):
                         return "number"
     return "class"
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import DataError
-from schemas.dataset import RESERVED, TypedColumn
+from schemas.dataset import ROW_NUMBER, TypedColumn
 from schemas.manifest import Manifest
 from storage.digests import Hasher
 from storage.raw import raw_files
@@ -28,7 +28,7 @@ from storage.raw.column_types import ColumnTypes
 from storage.raw.pieces import Piece
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
-from storage.raw.typed_rows import ASKED, BAD, NAMELESS
+from storage.raw.typed_rows import BAD, NAMELESS, SELECTED
 from storage.store import Draft
 from tasks.data.ingest_plan import IngestPlan, RowRules, inspect_files
 from tasks.step import step
@@ -233,12 +233,15 @@ def _divide(
     import pyarrow as pa
 
     is_public = plan.public.among(index, batch, rows)
-    is_asked, is_bad = booleans(batch.column(ASKED), missing=False), booleans(batch.column(BAD), missing=True)
-    # A public row that is certainly not asked may hold anything; one of which that cannot be told may not. A private row that can
-    # be asked is, so that how many are says nothing of what they hold.
+    is_asked, is_bad = (
+        booleans(batch.column(SELECTED), missing=False),
+        booleans(batch.column(BAD), missing=True),
+    )
+    # A public row that `where` excludes may be bad; where `where` cannot be evaluated, a bad one is an error. A bad private row
+    # is still asked, so that the number of reports says nothing about values.
     is_lost = is_bad & np.where(
         is_public,
-        booleans(batch.column(ASKED), missing=True),
+        booleans(batch.column(SELECTED), missing=True),
         is_asked & booleans(batch.column(NAMELESS), missing=True),
     )
     is_kept = is_asked & ~is_lost
@@ -246,7 +249,7 @@ def _divide(
     table = pa.table([batch.column(name) for name in names], names=names)
     # The number of a public row would tell how many lines above it are rows.
     public = table.filter(pa.array(is_kept & is_public))
-    private = table.append_column(RESERVED, pa.array(rows)).filter(pa.array(is_kept & ~is_public))
+    private = table.append_column(ROW_NUMBER, pa.array(rows)).filter(pa.array(is_kept & ~is_public))
     writers[True].write(public)
     writers[False].write(_blank(private, is_bad[is_kept & ~is_public], plan.query.target))
     read.bad += int(np.count_nonzero(is_lost & is_public))
@@ -277,7 +280,7 @@ def _unread_rows(columns: Sequence[TypedColumn], first: int, n: int) -> Any:
     import pyarrow as pa
 
     nothing = {column.name: pa.nulls(n, pa.type_for_alias(column.storage)) for column in columns}
-    return pa.table(nothing | {RESERVED: pa.array(np.arange(first, first + n))})
+    return pa.table(nothing | {ROW_NUMBER: pa.array(np.arange(first, first + n))})
 
 
 def _count_public(public: Any, target: str, read: FilesRead) -> None:

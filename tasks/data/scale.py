@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.validation import checked_label_range
-from schemas.dataset import LEVELS_MAX, LONGEST_NAME, DatasetSpec
+from schemas.dataset import FEW_CLASSES, LEVELS_MAX, LONGEST_NAME, MOST_CLASSES, DatasetSpec
 from schemas.families import estimators_for
 from schemas.manifest import Manifest
 from storage import tables
@@ -26,11 +26,6 @@ from storage.raw.recognition.findings import LEVELS_LISTED, ColumnSample
 from storage.store import Draft
 from tasks.artifacts import read_protocol, write_encoding, write_scaled
 from tasks.step import step
-
-CLASSES_MAX = 100
-"""A label with more public values than this is no class, unless its classes are declared."""
-FEW_CLASSES = 10
-"""With more classes than this, each needs two public rows on average, else the label is no class but a name."""
 
 
 def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
@@ -63,10 +58,10 @@ def _label_values(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]
             "Nothing can be learned from them; choose another public rule, or declare dataset.classes."
         )
     n_rows = len(column) - column.null_count
-    if len(values) > CLASSES_MAX or (len(values) > FEW_CLASSES and 2 * len(values) > n_rows):
+    if len(values) > MOST_CLASSES or (len(values) > FEW_CLASSES and 2 * len(values) > n_rows):
         raise DataError(
             f'target "{spec.target}": {len(values):,} different values in {n_rows:,} public rows are too many classes '
-            f"(undeclared at most {CLASSES_MAX}, and beyond {FEW_CLASSES} two public rows a class). Choose another "
+            f"(undeclared at most {MOST_CLASSES}, and beyond {FEW_CLASSES} two public rows a class). Choose another "
             "dataset.target, declare dataset.classes, derive a coarser label in dataset.derive, or, where it is a number, set "
             f'model.estimator to one that learns numbers ({", ".join(estimators_for("number"))}), and dataset.label = "number".'
         )

@@ -14,7 +14,7 @@ from ldptree.errors import ConfigError, DataError
 from schemas.catalogue import DATA, sources
 from schemas.dataset import FILE_SUFFIXES, TIDY_COPY, DatasetSpec
 from schemas.expectations import Suite
-from schemas.manifest import FileEntry, MadeBy, Manifest, Record
+from schemas.manifest import FileEntry, MadeBy, Manifest
 from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
 from storage.downloads import is_stated
 from storage.objects.addresses import find_objects, local_file, unchanged_file
@@ -240,15 +240,6 @@ def rows_to_make(spec: DatasetSpec) -> int:
     if spec.rows is None:
         raise ConfigError("dataset.rows: missing. Say how many rows to simulate, or dataset.path.")
     return spec.rows
-
-
-def made(store: Store, raw: Manifest) -> Record | None:
-    """The record of raw files that a run made; None where they are files of one's own."""
-    if not raw.path:
-        return None
-    by = raw.made_by
-    place = store.place(raw.zone, by.step, by.version, inputs=by.inputs, parameters=by.parameters)
-    return store.read_record(store.record_name(place))
 
 
 def public_files(store: Store, spec: DatasetSpec) -> Manifest | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from schemas.dataset import RESERVED, DatasetSpec
+from schemas.dataset import ROW_NUMBER, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from schemas.manifest import Manifest
 from storage import tables
@@ -59,7 +59,7 @@ def count_violations(paths: Sequence[Path], expectations: Sequence[Expectation])
 
 
 def violations_of(counts: Sequence[int], expectations: Sequence[Expectation]) -> list[int]:
-    """The same of what `count_rows` counted."""
+    """Return the violations of each expectation, from the counts of `count_rows`."""
     n_rows, *each = counts
     of_each = [*zip(expectations, each, strict=True)]
     # Without its columns nothing can be asked of a row: every row is at fault.
@@ -103,7 +103,7 @@ def count_rows(paths: Sequence[Path], expectations: Sequence[Expectation]) -> li
 
 def _columns(path: Path) -> tuple[tuple[str, str], ...]:
     """Names and types of the columns of a file, but for the number of the row."""
-    return tuple((field.name, str(field.type)) for field in pq.read_schema(path) if field.name != RESERVED)
+    return tuple((field.name, str(field.type)) for field in pq.read_schema(path) if field.name != ROW_NUMBER)
 
 
 def _violated(expectation: Expectation) -> str:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import RESERVED, DatasetSpec
+from schemas.dataset import FEW_CLASSES, MOST_CLASSES, ROW_NUMBER, DatasetSpec
 from storage.raw import raw_files
 from storage.raw.public_rows import booleans
 from storage.raw.recognition.findings import means_missing, sql_name, tell_value
-from storage.raw.typed_rows import ASKED, BAD, FAULT_COLUMN, NAMELESS, PUBLIC
+from storage.raw.typed_rows import BAD, FAULT_COLUMN, NAMELESS, PUBLIC, SELECTED
 from storage.sql import literal
-from tasks.data.ingest_plan import CLASSES_MAX, IngestPlan, RowRules
+from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.scale import classes_of, encoding_of
 from tasks.first_look.leaks import deciding_columns, likely_gaps, telling_gaps
 from tasks.first_look.proposal import Choose, Proposal, make_room
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 ROUNDS = 12
 """Most times that a proposal is tried, as one correction may reveal the next fault."""
-MOST_CLASSES = 100
-"""Different texts of a label."""
 LARGEST_SHARE = 0.5
 """Of rows that are public by chance."""
 NEARLY = 0.01
@@ -66,7 +64,7 @@ class TypedRows:
     n_rejected: int
 
 
-def settle(proposal: Proposal, choose: Choose) -> None:
+def mend_proposal(proposal: Proposal, choose: Choose) -> None:
     """Mend the proposal until a run takes it.
 
     Raises:
@@ -106,7 +104,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
         for batch in raw_files.stream(connection, plan.query.rows(file, skip_bad_lines=skip), file, size):
             rows = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
-            is_asked = booleans(batch.column(ASKED), missing=True)
+            is_asked = booleans(batch.column(SELECTED), missing=True)
             chosen = is_asked & (seen.among(0, batch, rows) if look.public else True)
             frames.append(pl.DataFrame(batch).filter(pl.Series(chosen)))
             masks.append(pl.Series(rule.among(0, batch, rows)[chosen]))
@@ -117,12 +115,12 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
         with raw_files.connect([file]) as connection:
             query = plan.query.faults(file, skip_bad_lines=skip)
             for batch in raw_files.stream(connection, query, file, size):
-                chosen = booleans(batch.column(ASKED), missing=True)
+                chosen = booleans(batch.column(SELECTED), missing=True)
                 if look.public:
-                    chosen &= seen.among(0, batch, batch.column(RESERVED).to_numpy())
+                    chosen &= seen.among(0, batch, batch.column(ROW_NUMBER).to_numpy())
                 faults.update(pl.DataFrame(batch).filter(pl.Series(chosen))[FAULT_COLUMN])
     return TypedRows(
-        rows=table.drop(PUBLIC, ASKED, BAD, NAMELESS),
+        rows=table.drop(PUBLIC, SELECTED, BAD, NAMELESS),
         is_public=pl.concat(masks),
         features=plan.spec.features([column.name for column in plan.query.kept], plan.rule_columns),
         types=dict(plan.query.types),
@@ -168,10 +166,10 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
         )
     is_whole = column.dtype.is_integer() or not (column.dtype.is_numeric() and (held % 1 != 0).any())
     if column.dtype.is_numeric() and (
-        len(values) > CLASSES_MAX or not is_whole or proposal.target != look.target
+        len(values) > FEW_CLASSES or not is_whole or proposal.target != look.target
     ):
         proposal.label = "number"
-    elif len(values) > MOST_CLASSES or (len(values) > CLASSES_MAX and 2 * len(values) > len(held)):
+    elif len(values) > MOST_CLASSES or (len(values) > FEW_CLASSES and 2 * len(values) > len(held)):
         raise DataError(
             f"{name} has {len(values):,} different texts in {len(column):,} rows: too many to be classes. Name another --target."
         )

@@ -156,6 +156,6 @@ def parts_of(private: Manifest, roles: Manifest) -> list[dict[str, Any]]:
 
 
 def columns_of(path: Path, columns: Sequence[str]) -> pa.Schema:
-    """Of these columns of a file."""
+    """Return the schema of these columns of a file."""
     whole = pq.read_schema(path)
     return pa.schema([whole.field(column) for column in columns])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import DataError
-from schemas.dataset import RESERVED
+from schemas.dataset import ROW_NUMBER
 from schemas.manifest import Arguments, Manifest
 from storage import tables
 from storage.digests import mixed
@@ -50,7 +50,7 @@ class RoleRules(Arguments):
 
 
 class FileAsked(TypedDict):
-    """Of a raw file, under its keyed digest.
+    """What is kept of one raw file, under its keyed digest.
 
     rows    the first and last row kept (a range).
     shards  the shards of who is asked in it.
@@ -198,8 +198,8 @@ class _People:
         held_back, starts = np.zeros(len(kept), bool), list[int]()
         at = n_kept = n_asked = 0
         edges: list[int] = []
-        for table in tables.batches(source.paths, [RESERVED]):
-            numbers = np.asarray(table.column(RESERVED)).astype(np.uint64)
+        for table in tables.batches(source.paths, [ROW_NUMBER]):
+            numbers = np.asarray(table.column(ROW_NUMBER)).astype(np.uint64)
             here = slice(at, at + len(numbers))
             holders = numbers if names is None else names[here]
             held_back[here] = kept[here] & self._is_test(source, holders, kept[here], at, n_kept)
@@ -214,7 +214,7 @@ class _People:
             names=names,
             asked=asked_rows,
             held_back=held_back,
-            # Whom a simulation's public coins held back once they hold back again.
+            # A simulation's public coins hold back the same people every time.
             is_taken=asked_rows if self._rules.noise_seed is not None else kept,
             starts=starts,
             shards=[self.shard_name(source, block) for block in range(len(starts))],

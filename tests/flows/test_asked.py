@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from chain import Chain, RoundsChain, rides, rides_config, shells, shells_config
 
-from flows.asked import check_reported
+from flows.shards import check_reported
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import FileEntry, MadeBy, Manifest, Record
 from storage.ledger.accounts import Account

@@ -49,7 +49,7 @@ def test_a_run_that_names_no_estimator_takes_the_recommended_one(
     assert (facts.estimator, chain.terms.config.model.settings.depth) == (family, 2)
     assert f"{n // 3} public rows" in facts.why_chosen
     assert facts.making.config["model.estimator"] == family
-    assert chain.terms.config.model.settings.asked.get("base", "") == base
+    assert chain.terms.config.model.settings.for_questions.get("base", "") == base
     named = Chain(
         store, config(tmp_path / "rows.csv", **changes | {"model": {"estimator": family, "depth": 2}})
     )
@@ -89,7 +89,7 @@ def test_a_campaign_goes_on_with_the_family_that_it_began_with(store, tmp_path, 
     assert second.terms.config.model.estimator == begun.terms.config.model.estimator != "auto"
     assert second.protocol == begun.protocol
     assert second.totals.facts["n_private"] > begun.totals.facts["n_private"]
-    assert second.terms.config.model.settings.asked.get("base") == base
+    assert second.terms.config.model.settings.for_questions.get("base") == base
     assert learned(second).n_private == second.totals.facts["n_private"]
 
 
@@ -118,7 +118,7 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
 
 
 SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_out": {}} | {
-    "n_private": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2,
+    "n_private": 9, "n_new": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2,
     "model": "m", "report": "r", "details": "d", "finding": "f", "protection": f"{NOBODY}",
 }  # fmt: skip
 

@@ -152,10 +152,10 @@ def test_settings_that_a_step_was_called_with_are_those_that_totals_are_read_by(
     problem = LearningProblem(columns=("a",), epsilon=1.0, label=(0, 1), seed=1, heading={"target": "y"})
     switches = {"termination": False, "stop_at_public": True}
     paper = LPCTSettings(prune="paper", paper=switches, lam=lam)
-    family = FAMILIES["lpct"].build(problem, **paper.asked | paper.reading)
+    family = FAMILIES["lpct"].build(problem, **paper.for_questions | paper.for_model)
     assert family.fit_arguments == {"lam": math.inf, "prune": PaperOptions(**switches), "rule": "margin"}
     number = LPDTSettings(prune="none", lam=lam)
-    family = FAMILIES["lpdt"].build(problem, **number.asked | number.reading)
+    family = FAMILIES["lpdt"].build(problem, **number.for_questions | number.for_model)
     assert family.fit_arguments == {"lam": math.inf, "prune": "none", "rule": "margin"}
 
 

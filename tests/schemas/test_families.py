@@ -64,7 +64,7 @@ def test_a_new_setting_is_one_line_and_stands_in_estimator_configuration_referen
     config = parse(plain("tidal", tide=4))
     assert config.model.settings.tide == 4
     assert config.model_dump(mode="json")["model"]["tide"] == 4
-    assert config.model.settings.asked["tide"] == 4
+    assert config.model.settings.for_questions["tide"] == 4
     with pytest.raises(
         ConfigError, match=r"model\.tide: must be 'low', 'high' or a whole number from 1 to 9, got 10"
     ):

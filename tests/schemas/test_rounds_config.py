@@ -81,7 +81,7 @@ def test_settings_are_those_of_the_estimator():
     assert config.mask_release == "cells"
     assert (config.model.settings.t, config.model.settings.p) == (3, "auto")
     ours = shells_config("a.parquet")
-    assert (ours.mask_release, ours.model.settings.asked) == ("all", {"label_range": [0, 30]})
+    assert (ours.mask_release, ours.model.settings.for_questions) == ("all", {"label_range": [0, 30]})
 
 
 def test_a_mask_column_is_no_feature():

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.asked import shards_asked
 from flows.campaign import Terms
+from flows.shards import shards_asked
 from flows.work_folder.provenance import in_use
 from ldptree.errors import ArtifactCorrupt, BudgetError, LdptreeError, ProtocolMismatch
 from schemas.manifest import Record

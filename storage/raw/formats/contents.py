@@ -84,11 +84,11 @@ LONGEST_PREAMBLE = 64 << 10
 """Bytes in which an ARFF is recognised."""
 MOST_BLANK = 4 << 10
 """Bytes of blank lines above a header: rows that are looked at begin there."""
-TIDY_COPY = "or use the tidy copy that `ldptree init FILE --target COLUMN` writes"
+OR_TIDY_COPY = "or use the tidy copy that `ldptree init FILE --target COLUMN` writes"
 """What also helps where a text is not as a run reads it."""
 NOT_UTF_8 = (
     "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "
-    f"Latin-1 is a part of it), save it as UTF-8, {TIDY_COPY}."
+    f"Latin-1 is a part of it), save it as UTF-8, {OR_TIDY_COPY}."
 )
 # The longer marks first: that of UTF-16 begins that of UTF-32.
 _WIDE_MARKS = {
@@ -189,7 +189,9 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
         with open_text(path) as stream:
             while block := stream.read(BLOCK):
                 if not n_read and (wide := _wide_encoding(block)):
-                    or_save = f"save it as UTF-8, {TIDY_COPY}" if wide == "UTF-16" else "or save it as UTF-8"
+                    or_save = (
+                        f"save it as UTF-8, {OR_TIDY_COPY}" if wide == "UTF-16" else "or save it as UTF-8"
+                    )
                     fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, {or_save}."
                     break
                 if b"\0" in block:

@@ -14,8 +14,8 @@ from storage.store import Store
 
 
 def shards_asked(store: Store, config: RunConfig, held: Record) -> list[tuple[Manifest, int]]:
-    """The shards of who is asked, in the order of their names; in a simulation each with how many others hold the same and came
-    before it.
+    """Return the shards of who is asked, in the order of their names; in a simulation each with how many others hold the same and
+    came before it.
 
     Their digests tell apart different people whose rows are equal: of a release each is of what the shard holds and of its name,
     which stands for its raw file and its place there. A simulation gives in every work folder what it gives in an empty one, so
