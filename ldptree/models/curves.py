@@ -30,6 +30,7 @@ from ldptree.models.effects import (
     partial_dependence,
     pieces_of,
 )
+from ldptree.models.export.curves_svg import DrawnCurve, show_curves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CURVES = 2
+DRAWN_PEOPLE = 200
+"""People that are drawn where no row is at hand."""
 WORTH_A_CURVE = 0.005
 """A feature with a smaller share of the variance has no curve."""
 MOST_PEOPLE = 2_000
@@ -179,16 +182,20 @@ def evenly(rows: NDArray[Any], most: int) -> NDArray[Any]:
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.int64))]
 
 
-def _along_one(
-    model: RowModel,
-    encoding: Encoding,
-    j: int,
-    rows: Floats,
-    strength: float,
-) -> Curve:
-    columns = columns_of(encoding)[j]
-    cuts, is_smooth = model.find_cuts(rows, columns[0])
-    pieces, probes = pieces_of(encoding.features[j], cuts)
+def draw_alone(line: str, model: RowModel, encoding: Encoding) -> str:
+    """HTML with a line of text and curves along all columns, over people whom the model alone draws, so that no row is needed."""
+    shape = min(DRAWN_PEOPLE, model.most_rows), encoding.n_encoded
+    rows = model.draw_rows(np.zeros(shape), np.ones(shape, dtype=np.bool_), _one_hot(encoding))
+    curves = []
+    for j, feature in enumerate(encoding.features):
+        columns, pieces, probes, _ = _probe(model, encoding, j, rows)
+        values = partial_dependence(model.predict, rows, columns, probes)
+        curves.append(DrawnCurve(feature.column, pieces, values.tolist()))
+    return show_curves(line, curves)
+
+
+def _along_one(model: RowModel, encoding: Encoding, j: int, rows: Floats, strength: float) -> Curve:
+    columns, pieces, probes, is_smooth = _probe(model, encoding, j, rows)
     values = partial_dependence(model.predict, rows, columns, probes)
     guesses = partial_dependence(model.is_noise, rows, columns, probes)
     return Curve(
@@ -202,12 +209,24 @@ def _along_one(
     )
 
 
+def _probe(
+    model: RowModel, encoding: Encoding, j: int, rows: Floats
+) -> tuple[tuple[int, ...], list[Piece], Floats, bool]:
+    """The encoded columns of a raw one, the pieces along it, encoded values of each, and whether the model varies within."""
+    columns = columns_of(encoding)[j]
+    cuts, is_smooth = model.find_cuts(rows, columns[0])
+    return columns, *pieces_of(encoding.features[j], cuts), is_smooth
+
+
 def _people(model: RowModel, encoding: Encoding, shown: PublicView) -> Floats:
     """Return rows that stand for the holders, float64 [n, d], all of them if they are few, otherwise evenly chosen."""
-    groups = zip(encoding.features, columns_of(encoding), strict=True)
-    one_hot = [columns for feature, columns in groups if isinstance(feature, CategoricalFeature)]
     values, protects = (evenly(array, model.most_rows) for array in (shown.values, shown.protects))
-    return model.draw_rows(values, protects, one_hot)
+    return model.draw_rows(values, protects, _one_hot(encoding))
+
+
+def _one_hot(encoding: Encoding) -> list[tuple[int, ...]]:
+    groups = zip(encoding.features, columns_of(encoding), strict=True)
+    return [columns for feature, columns in groups if isinstance(feature, CategoricalFeature)]
 
 
 def _curve(data: Mapping[str, Any]) -> Curve:

@@ -104,10 +104,10 @@ class HistOfTreeModel(Document):
 
     def _repr_html_(self) -> str:
         """Return its line, and its answer along each feature, for a notebook."""
-        from ldptree.models.export.curves_svg import show_curves
+        from ldptree.models.curves import draw_alone
 
         scaled = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in self.encoding.names))
-        return show_curves(str(self), replace(self, encoding=scaled), self.encoding)
+        return draw_alone(str(self), replace(self, encoding=scaled), self.encoding)
 
     def cells(self, raw: Floats) -> NDArray[np.int64]:
         """The cell of each raw row [n, columns], int64 [n]; DataError for other columns or a missing value."""

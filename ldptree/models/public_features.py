@@ -100,12 +100,12 @@ class PublicFeatureModel(Document):
 
     def _repr_html_(self) -> str:
         """Return its line, and its answer along each feature, for a notebook."""
-        from ldptree.models.export.curves_svg import show_curves
+        from ldptree.models.curves import draw_alone
 
         ends = zip(self.columns, self.low, self.high, strict=True)
         zeros, ones = (0.0,) * len(self.columns), (1.0,) * len(self.columns)
         encoding = Encoding(tuple(NumericFeature(*pair) for pair in ends))
-        return show_curves(str(self), replace(self, low=zeros, high=ones), encoding)
+        return draw_alone(str(self), replace(self, low=zeros, high=ones), encoding)
 
     def scale_rows(self, raw: Floats) -> Floats:
         """Rows [n, d] moved to [0, 1], float64; NaN stays."""

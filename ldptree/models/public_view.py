@@ -104,9 +104,9 @@ class PublicViewModel(Model):
 
     def _repr_html_(self) -> str:
         """Return its line, and its answer along each raw column, for a notebook."""
-        from ldptree.models.export.curves_svg import show_curves
+        from ldptree.models.curves import draw_alone
 
-        return show_curves(str(self), self.inner, self.encoding)
+        return draw_alone(str(self), self.inner, self.encoding)
 
     def to_sql(self, table: str = "data", level: float = 0.9) -> str:
         """Refuse SQL, as the model is not one tree. Raises ConfigError."""

@@ -1,25 +1,16 @@
-"""Draw the curves of a model of public features as small SVG pictures, one per column, widest first. Its answer is
-averaged over people whom the model alone draws, so that no row is needed. They have no style or script, and the colour
-of the text around them.
+"""Draw the curves of a model of public features as small SVG pictures, one per column, widest first. They have no style or
+script, and the colour of the text around them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ldptree.encoding import CategoricalFeature
-from ldptree.models.effects import Piece, columns_of, partial_dependence, pieces_of
+from ldptree.models.effects import Piece
 from ldptree.plain_text import escape_html
 
-if TYPE_CHECKING:
-    from ldptree.encoding import Encoding
-    from ldptree.models.curves import RowModel
-
-PEOPLE, MOST_CURVES = 200, 6
+MOST_CURVES = 6
 WIDTH, HEIGHT, SIZE = 250, 150, 12
 """Size of a picture and of a letter in pixels."""
 LEFT, RIGHT, TOP, BOTTOM = 52, 242, 28, 124
@@ -29,7 +20,7 @@ LONGEST = 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class DrawnCurve:
     """A curve, with its column, its pieces, and the answer at each."""
 
     column: str
@@ -38,35 +29,23 @@ class _Drawn:
 
     @property
     def swing(self) -> float:
+        """The distance of its ends."""
         return max(self.values) - min(self.values)
 
 
-def show_curves(line: str, model: RowModel, encoding: Encoding) -> str:
-    """Return HTML with a line of text, and the answer of a model of encoded rows along its columns."""
-    drawn = sorted(_read(model, encoding), key=lambda curve: -curve.swing)[:MOST_CURVES]
+def show_curves(line: str, curves: Sequence[DrawnCurve]) -> str:
+    """Return HTML with a line of text, and the answer along each column."""
+    drawn = sorted(curves, key=lambda curve: -curve.swing)[:MOST_CURVES]
     kept = [curve for curve in drawn if curve.swing > 1e-9 * max(map(abs, curve.values))] or drawn[:1]
     ends = min(min(curve.values) for curve in kept), max(max(curve.values) for curve in kept)
-    left_out = len(encoding.columns) - len(kept)
+    left_out = len(curves) - len(kept)
     more = f" {left_out} more columns change it less, or not at all." if left_out else ""
     pictures = "".join(_draw(curve, *ends) for curve in kept)
     caption = f"The answer along each column, averaged over the others.{more}"
     return f"<p>{escape_html(line)}</p><p>{caption}</p><div>{pictures}</div>"
 
 
-def _read(model: RowModel, encoding: Encoding) -> Iterator[_Drawn]:
-    groups = columns_of(encoding)
-    of_levels = [
-        g for f, g in zip(encoding.features, groups, strict=True) if isinstance(f, CategoricalFeature)
-    ]
-    shape = min(PEOPLE, model.most_rows), encoding.n_encoded
-    rows = model.draw_rows(np.zeros(shape), np.ones(shape, dtype=np.bool_), of_levels)
-    for feature, columns in zip(encoding.features, groups, strict=True):
-        pieces, probes = pieces_of(feature, model.find_cuts(rows, columns[0])[0])
-        values = partial_dependence(model.predict, rows, columns, probes)
-        yield _Drawn(feature.column, pieces, values.tolist())
-
-
-def _draw(curve: _Drawn, low: float, high: float) -> str:
+def _draw(curve: DrawnCurve, low: float, high: float) -> str:
     name = escape_html(curve.column)
     short = curve.column if len(curve.column) <= LONGEST else curve.column[: LONGEST - 1] + "…"
     marks = [
@@ -82,11 +61,11 @@ def _draw(curve: _Drawn, low: float, high: float) -> str:
     )
 
 
-def _say(curve: _Drawn) -> str:
+def _say(curve: DrawnCurve) -> str:
     return f"the answer lies between {min(curve.values):.3g} and {max(curve.values):.3g}"
 
 
-def _stretches(curve: _Drawn, low: float, high: float) -> Iterator[str]:
+def _stretches(curve: DrawnCurve, low: float, high: float) -> Iterator[str]:
     """A step for each stretch of a number, between its ends; a step for each level, at equal distances."""
     numbers = [
         stretch for stretch in zip(curve.pieces, curve.values, strict=True) if stretch[0].high is not None
