@@ -164,13 +164,9 @@ class Corrections:
         """Return whether noise alone explains the correction, with no discrepancy and ordinary reports."""
         return all(prior == ALIKE for prior in self.priors) and self.chance > SURELY
 
-    @property
-    def says(self) -> str:
-        """Say in a line whether something was found, and how large it is."""
-        return self.says_of(())
-
     def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
-        """The same; of several classes with the name of the one whose correction is clearest.
+        """Say in a line whether something was found, and how large it is; of several classes with the name of the one whose
+        correction is clearest.
 
         `base`: what was corrected, where that is no public model.
         """

@@ -15,32 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import DataError
 from ldptree.mechanisms import Mechanism
-from ldptree.partition.tree import Partition
 
 if TYPE_CHECKING:
     from ldptree.protocol.protocol import Protocol
-
-
-@dataclass(frozen=True)
-class NodeTotals:
-    """Totals of every node, which sum those of the cells below it. All arrays have one entry per node.
-
-    Attributes:
-        counts: float64 [nodes, classes], unbiased.
-        n_cells: int64 [nodes], cells below the node, itself included.
-        margin_variance: float64 [nodes], noise variance of `margins`.
-        count_variance: float64 [nodes], noise variance of the node's total count.
-    """
-
-    counts: NDArray[np.float64]
-    n_cells: NDArray[np.int64]
-    margin_variance: NDArray[np.float64]
-    count_variance: NDArray[np.float64]
-
-    @property
-    def margins(self) -> NDArray[np.float64]:
-        """A = class 1 minus half of the node's total, float64 [nodes]."""
-        return _margins(self.counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +120,6 @@ class Totals:
         return sums
 
     @cached_property
-    def margins(self) -> NDArray[np.float64]:
-        """Return A~ = class 1 minus half of the cell, float64 [cells]. Its sign is the decision (LPCT eq. 8)."""
-        return _margins(self.counts)
-
-    @cached_property
     def _likely(self) -> NDArray[np.float64]:
         """Return counts for variance formulas, [k], which are the unbiased ones, none negative, scaled to sum to n."""
         likely = np.append(np.maximum(self.counts.ravel(), 0.0), max(self.outside, 0.0))
@@ -181,11 +153,6 @@ class Totals:
         return float(self.mechanism.linear_variance(weights, self._likely))
 
     @cached_property
-    def margin_variance(self) -> NDArray[np.float64]:
-        """Noise variance of each cell's margin, float64 [cells]."""
-        return self.cell_variance(self._margin_weights)
-
-    @cached_property
     def count_variance(self) -> NDArray[np.float64]:
         """Noise variance of each cell's total count, float64 [cells]."""
         return self.cell_variance(np.ones(self.n_classes))
@@ -195,7 +162,10 @@ class Totals:
 
         As `variance`, for one linear form a cell; class_weights is float [classes].
         """
-        return self._variances(class_weights, self._likely_counts, np.ones(self.n_cells))
+        if self.is_exact:
+            return np.zeros(self.n_cells)
+        inside = self._likely[:-1].reshape(self.counts.shape)
+        return self.mechanism.cell_variance(class_weights, np.ones(self.n_cells), inside, self._likely)
 
     def label_sums(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sum of the labels of each cell where classes are levels of a number, float64 [cells]."""
@@ -208,51 +178,6 @@ class Totals:
             margins: NDArray[np.float64] = self.counts @ ((levels - mean) / scale)
             return margins
         return (self.exact_sums - mean * self.cell_counts) / scale
-
-    def roll_up(self, partition: Partition) -> NodeTotals:
-        """The totals of every node of the partition they were collected on.
-
-        Raises:
-            DataError: the partition has another number of cells.
-        """
-        if partition.n_leaves != self.n_cells:
-            raise DataError(f"totals: {self.n_cells} cells, the partition has {partition.n_leaves}")
-        cells, nodes = partition.paths()
-        n_cells = np.bincount(nodes, minlength=partition.n_nodes)
-        likely = _sum_by(nodes, self._likely_counts[cells], partition.n_nodes)
-        return NodeTotals(
-            counts=_sum_by(nodes, self.counts[cells], partition.n_nodes),
-            n_cells=n_cells,
-            margin_variance=self._variances(self._margin_weights, likely, n_cells),
-            count_variance=self._variances(np.ones(self.n_classes), likely, n_cells),
-        )
-
-    @property
-    def _margin_weights(self) -> NDArray[np.float64]:
-        weights = np.full(self.n_classes, -0.5)
-        weights[1] = 0.5
-        return weights
-
-    @property
-    def _likely_counts(self) -> NDArray[np.float64]:
-        return self._likely[:-1].reshape(self.counts.shape)
-
-    def _variances(
-        self, class_weights: ArrayLike, likely: NDArray[np.float64], n_cells: NDArray[Any]
-    ) -> NDArray[np.float64]:
-        """The same class weights in groups of n_cells [groups] cells, which hold likely [groups, classes]."""
-        if self.is_exact:
-            return np.zeros(len(likely))
-        return self.mechanism.cell_variance(class_weights, n_cells, likely, self._likely)
-
-
-def _margins(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    margins: NDArray[np.float64] = counts[:, 1] - counts.sum(axis=1) / 2
-    return margins
-
-
-def _sum_by(groups: NDArray[np.int32], values: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:
-    return np.stack([np.bincount(groups, column, n_groups) for column in values.T], axis=1)
 
 
 @dataclass(eq=False)

@@ -94,8 +94,9 @@ def test_the_raw_margin_of_a_cell_is_its_reports_and_their_noise(learned):
             continue
         assert cell.reports[0].sd == pytest.approx(noise)
         # the noise of one margin as a share, and as a number of holders: their ratio is the cell's mass
-        mass = np.sqrt(totals.margin_variance[j]) / noise
-        assert cell.reports[0].value == pytest.approx(0.5 + totals.margins[j] / mass)
+        mass = np.sqrt(totals.cell_variance([-0.5, 0.5])[j]) / noise
+        margin = totals.counts[j, 1] - totals.cell_counts[j] / 2
+        assert cell.reports[0].value == pytest.approx(0.5 + margin / mass)
 
 
 def test_the_public_margin_of_a_cell_is_its_public_rows(learned):

@@ -6,7 +6,6 @@ import pytest
 from ldptree.coins import Words
 from ldptree.errors import DataError
 from ldptree.mechanisms import CHOICES, mechanism_for
-from ldptree.partition.max_edge import grow_max_edge
 from ldptree.protocol.totals import Totals
 
 NAMES = CHOICES[1:]
@@ -29,7 +28,6 @@ def test_totals_are_the_unbiased_counts_by_cell_and_class(name):
     spread = np.sqrt(mechanism.linear_variance(np.eye(mechanism.k), counts))
     error = np.append(totals.counts.ravel(), totals.outside) - counts
     assert (np.abs(error) < 5 * spread).all()
-    np.testing.assert_allclose(totals.margins, totals.counts[:, 1] - totals.counts.sum(axis=1) / 2)
     np.testing.assert_allclose(totals.cell_counts, totals.counts.sum(axis=1))
 
 
@@ -38,9 +36,6 @@ def test_margin_and_count_variances_are_those_of_their_linear_forms(name, n_clas
     _, _, totals = made(name, n_classes=n_classes)
     for cell in range(4):
         weights = np.zeros((4, n_classes))
-        weights[cell] = -0.5
-        weights[cell, 1] = 0.5
-        assert totals.margin_variance[cell] == pytest.approx(totals.variance(weights))
         weights[cell] = 1
         assert totals.count_variance[cell] == pytest.approx(totals.variance(weights))
         weights[cell] = np.eye(n_classes)[0] - 1 / n_classes
@@ -55,26 +50,6 @@ def test_the_estimated_variance_is_near_the_true_one(name):
     assert totals.variance(weights) == pytest.approx(truth, rel=0.05)
 
 
-@pytest.mark.parametrize(("name", "n_classes"), CLASSES)
-def test_every_node_holds_the_sum_of_its_cells(name, n_classes):
-    _, _, totals = made(name, n_classes=n_classes)
-    tree = grow_max_edge(np.empty((0, 2)), np.empty(0), depth=2, n_classes=2)
-    nodes = totals.roll_up(tree)
-    np.testing.assert_allclose(nodes.counts[0], totals.counts.sum(axis=0))
-    np.testing.assert_allclose(nodes.counts[tree.leaves], totals.counts)
-    np.testing.assert_allclose(nodes.margin_variance[tree.leaves], totals.margin_variance)
-    assert nodes.n_cells.tolist() == [4, 2, 2, 1, 1, 1, 1]
-    for node in range(tree.n_nodes):
-        below = [c for c, a in zip(*tree.paths(), strict=True) if a == node]
-        weights = np.zeros((4, n_classes))
-        weights[below] = 1
-        assert nodes.count_variance[node] == pytest.approx(totals.variance(weights), abs=1e-6)
-        weights[below] = -0.5
-        weights[below, 1] = 0.5
-        assert nodes.margin_variance[node] == pytest.approx(totals.variance(weights))
-        assert nodes.margins[node] == pytest.approx((weights * totals.counts).sum())
-
-
 def test_totals_of_another_shape_are_refused():
     mechanism = mechanism_for("grr", 1.0, 4, 2)
     with pytest.raises(DataError, match="shape"):
@@ -82,5 +57,3 @@ def test_totals_of_another_shape_are_refused():
     totals = Totals(np.zeros((4, 2)), 10, mechanism, depth=2)
     with pytest.raises(DataError, match="weights"):
         totals.variance(np.zeros((2, 4)))
-    with pytest.raises(DataError, match="cells"):
-        totals.roll_up(grow_max_edge(np.empty((0, 2)), np.empty(0), depth=1, n_classes=2))

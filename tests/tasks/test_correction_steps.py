@@ -486,7 +486,7 @@ def test_with_a_large_budget_the_noise_costs_nothing(run):
 
 
 def test_what_was_found_is_said_in_one_line(scored):
-    assert scored.model.facts["says"] == learned(scored).corrections.says
+    assert scored.model.facts["says"] == learned(scored).corrections.says_of(())
     assert scored.model.facts["says"].startswith("The public model is wrong on private people")
     assert "\n" not in scored.model.facts["says"]
 

@@ -46,7 +46,7 @@ def test_a_number_is_mended_whatever_the_base(base):
     X, y, _ = people(seed=1, n_public=0)
     alone = np.mean((fitted.model_.public_answers(X)[:, 0] - y) ** 2)
     assert np.mean((fitted.predict(X) - y) ** 2) < 0.85 * alone
-    assert fitted.says_ == fitted.corrections_.says
+    assert fitted.says_ == fitted.corrections_.says_of(())
     assert "wrong on private people" in fitted.says_
     low, high = fitted.mean_interval(X)
     assert ((low <= fitted.predict(X)) & (fitted.predict(X) <= high)).all()
