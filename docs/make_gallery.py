@@ -33,7 +33,7 @@ METHODS = {
     "public_forest": "public forest",
     "ours": "ldptree",
     "no_noise": "no noise",
-    "non_private": "no privacy",
+    "non_private": "one tree, no privacy",
 }
 
 

@@ -225,7 +225,7 @@ MODELS = {
     "public_only": "The public model",
     "ours": "Corrected with reports",
     "no_noise": "Corrected, without noise",
-    "non_private": "A tree with no privacy",
+    "non_private": "One tree, no privacy",
 }
 """What the page calls a model, where reports correct a public one."""
 OWN_MODELS = {

@@ -77,26 +77,19 @@ class Axis:
         return f"{text}{SHORT.get(word, '')}".replace("-", "\u2212")
 
     def label_marks(self, marks: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
-        """Return labels of marks (value, text, role) under the axis, as place, text, side and role, none over another.
+        """Return labels of two marks (value, text, role) under the axis, as place, text, side and role.
 
-        The first two are told apart by their sides ("en": left of the place, "st": right of it) where they are near; the others
-        stand where there is room.
+        Where they are near they are told apart by their sides ("en": left of the place, "st": right of it).
         """
-        labels: list[tuple[float, str, str, str]] = []
         places = [float(self.at(value)[:-1]) for value, _, _ in marks]
         sides = [""] * len(marks)
         if len(marks) > 1 and abs(places[0] - places[1]) < NEAR:
-            sides[:2] = ["en", "st"] if places[0] <= places[1] else ["st", "en"]
-            left = min(max(min(places[:2]), LABEL), 100 - LABEL)
-            right = max(min(max(places[:2]), 100 - LABEL), left)
-            places[:2] = [left if side == "en" else right for side in sides[:2]]
-        room = (
-            2 * NEAR if any(sides) else 1.6 * NEAR
-        )  # a label beside its place reaches further than one under it
-        for number, (place, side, (_, text, role)) in enumerate(zip(places, sides, marks, strict=True)):
-            if number < 2 or all(abs(place - other) >= room for other in places[:2]):
-                labels.append((place, text, side, role))
-        return [(f"{place:.2f}%", text, side, role) for place, text, side, role in labels]
+            sides = ["en", "st"] if places[0] <= places[1] else ["st", "en"]
+            left = min(max(min(places), LABEL), 100 - LABEL)
+            right = max(min(max(places), 100 - LABEL), left)
+            places = [left if side == "en" else right for side in sides]
+        labels = zip(places, sides, marks, strict=True)
+        return [(f"{place:.2f}%", text, side, role) for place, side, (_, text, role) in labels]
 
 
 def label_lines(axis: Axis, lines: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:

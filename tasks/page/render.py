@@ -244,22 +244,19 @@ def _scores(run: Run) -> dict[str, Any]:
     assert run.scores is not None
     scores, ours = run.scores, run.scores.ours
     ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
-    near = [score for score in (summary.find_reference(run), scores.find("non_private")) if score]
-    mini = [end for score in (ours, *near) for end in (score.interval.low, score.interval.high)]
-    axis, small = Axis.of(ends), Axis.of(mini)
     reference, limit = summary.find_reference(run), scores.find("non_private")
     named = [
-        (reference, "before", "pub"),
-        (ours, "after", "ours"),
-        (limit, "no privacy", "ref"),
+        (score, text, role)
+        for score, text, role in ((reference, "before", "pub"), (ours, "after", "ours"))
+        if score
     ]
-    lines = [(scores.find("public_only"), _without(run), "pub"), (limit, "no privacy", "ref")]
+    mini = [end for score, *_ in named for end in (score.interval.low, score.interval.high)]
+    axis, small = Axis.of(ends), Axis.of(mini)
+    lines = [(scores.find("public_only"), _without(run), "pub"), (limit, "one tree, no privacy", "ref")]
     return {
         "axis": axis,
         "mini": small,
-        "mini_labels": small.label_marks(
-            [(score.figure, text, role) for score, text, role in named if score]
-        ),
+        "mini_labels": small.label_marks([(score.figure, text, role) for score, text, role in named]),
         "score_lines": charts.label_lines(
             axis, [(score.figure, text, role) for score, text, role in lines if score]
         ),
@@ -307,7 +304,10 @@ def _strip(run: Run) -> dict[str, Any]:
     strip = Strip.of(draws, run.privacy.epsilon, lines)
     named = [
         (charts.height(strip.axis, score.figure), text, role)
-        for score, text, role in ((reference, "public rows alone", "pub"), (limit, "no privacy", "ref"))
+        for score, text, role in (
+            (reference, "public rows alone", "pub"),
+            (limit, "one tree, no privacy", "ref"),
+        )
         if score
     ]
     figure = "Share right" if run.label == "class" else "Mean squared error"

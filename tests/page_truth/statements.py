@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -164,6 +165,8 @@ def check(run: Run) -> list[str]:
             faults += check_sentence(run, key, said.text)
     for table in run.page.every("table"):
         faults += check_table(run, table)
+    # one tree on a part of the rows is no ceiling for what could be learned without privacy
+    faults += [f"called {text!r}" for text in re.findall(r"(?i)(?<!one tree, )\bno privacy", run.html)]
     return (
         faults
         + check_rows(run)
