@@ -136,7 +136,7 @@ class Cell:
         estimates: what is believed: shares of classes, a number, or corrections.
         reports: the same by the reports of this cell alone; None where they say nothing.
         public: the same by the public rows of this cell alone, or what the public model says there; None without any.
-        differences: private less public, where that was learned.
+        differences: private less public, where that was learned; None of an output where none was found.
         answers: the corrected model's mean answer over the public rows.
         decision: the class that is predicted; "" where the label is a number.
     """
@@ -149,7 +149,7 @@ class Cell:
     private_weight: float | None = None
     reports: tuple[Estimate | None, ...] = ()
     public: tuple[Estimate | None, ...] = ()
-    differences: tuple[Estimate, ...] = ()
+    differences: tuple[Estimate | None, ...] = ()
     answers: tuple[float, ...] = ()
     decision: str = ""
 

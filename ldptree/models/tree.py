@@ -571,9 +571,7 @@ def _describe_classes(model: ClassTree, evidence: Evidence) -> Description:
                     Estimate(value=float(counts[c]) / n, sd=0.5 / float(np.sqrt(n))) if n else None
                     for c in outputs
                 ),
-                differences=_pairs(model.discrepancy[node], model.discrepancy_sd[node])
-                if was_compared
-                else (),
+                differences=_differences(model, node) if was_compared else (),
                 decision=classes[int(model.decision[node])],
             )
         )
@@ -651,9 +649,7 @@ def _describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
                     if n
                     else None,
                 ),
-                differences=_pairs(model.discrepancy[node], model.discrepancy_sd[node])
-                if was_compared
-                else (),
+                differences=_differences(model, node) if was_compared else (),
             )
         )
     estimates = [
@@ -688,6 +684,12 @@ def _find_basis(model: AnyTree) -> list[Basis]:
 
 def _pairs(values: Floats, sds: Floats) -> tuple[Estimate, ...]:
     return tuple(Estimate(value=float(v), sd=float(s)) for v, s in zip(values, sds, strict=True))
+
+
+def _differences(model: AnyTree, node: int) -> tuple[Estimate | None, ...]:
+    """Private less public in a cell; None of an output of which no difference was found."""
+    pairs = _pairs(model.discrepancy[node], model.discrepancy_sd[node])
+    return tuple(pair if pair.sd else None for pair in pairs)
 
 
 def _class_reports(model: ClassTree, totals: Totals) -> list[tuple[Estimate | None, ...]]:

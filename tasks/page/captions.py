@@ -72,6 +72,7 @@ SAYS = {
     # cards
     "gain": "{direction} {gain} from {reference}, the best of public rows alone (95{narrow}% interval {low} to {high}). "
     "Up to {margin} counts as no difference.",
+    "log loss": "Log loss, where lower is better: {before} to {after}.",
     "people": "{share} of them are in kinds with a clear correction.",
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",
     "kinds": "{cells} of {noun}, over {features}.",

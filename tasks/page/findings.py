@@ -220,7 +220,7 @@ def tabulate_cells(run: Run) -> Table | None:
         "public share": any(cell.public_share is not None for _, cell in cells),
         "public": any(any(cell.public) for _, cell in cells),
         "reports": any(any(cell.reports) for _, cell in cells),
-        "differences": any(cell.differences for _, cell in cells),
+        "differences": any(any(cell.differences) for _, cell in cells),
         "decision": any(cell.decision for _, cell in cells),
         "weight": any(cell.private_weight is not None for _, cell in cells),
         "answers": any(cell.answers for _, cell in cells),

@@ -397,6 +397,9 @@ def gain(run: Run) -> list[Sentence]:
                 else units.percent(MARGIN_PART, 0),
             )
         )
+    before, after = (score.metrics.get("log_loss") for score in (reference, run.scores.ours))
+    if before is not None and after is not None:
+        sentences.append(say("log loss", before=units.decimal(before), after=units.decimal(after)))
     noiseless = run.scores.find("no_noise")
     if noiseless is not None and noiseless.lead is not None:
         cost = sign * (noiseless.figure - run.scores.ours.figure)

@@ -165,6 +165,8 @@ def check(run: Run) -> list[str]:
             faults += check_sentence(run, key, said.text)
     for table in run.page.every("table"):
         faults += check_table(run, table)
+    # nothing is known without error: an error of nothing is that of an assumption
+    faults += re.findall(r"[+\u2212]?0\.?0*\s±\s0\.?0*(?![\d.])", run.page.text)
     # one tree on a part of the rows is no ceiling for what could be learned without privacy
     faults += [f"called {text!r}" for text in re.findall(r"(?i)(?<!one tree, )\bno privacy", run.html)]
     return (
@@ -251,6 +253,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     ),
     "odds": lambda run: (math.exp(epsilon(run)), 1.0),
     "gain": gain,
+    "log loss": lambda run: (reference(run)["log_loss"], ours(run)["log_loss"]),
     "noise cost": noise_cost,
     "noise and range cost": noise_cost,
     "noise luck": noise_luck,
