@@ -67,7 +67,7 @@ SAYS = {
     "says": "{says}",
     "predicts": "Over what the holders show, answers run from {low} to {high}.",
     "no scores": "No private row was held back, so there are no scores.",
-    "stopped": "No report was written, and nobody’s privacy was spent. Correct what is named above, and run again.",
+    "stopped": "No report was written, and nobody’s privacy was spent. Correct what is named above before the next run.",
     "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
     # cards
     "gain": "{direction} {gain} from {reference}, the best of public rows alone (95{narrow}% interval {low} to {high}). "

@@ -302,6 +302,8 @@ def test_a_stopped_run_says_so_first_and_names_the_checks(runs: dict[str, Run]) 
     page = Page(render(runs["stopped"])).words
     assert page.index("miles is between 0 and 5") < page.index("The run stopped at the step “validate”")
     assert "nobody’s privacy was spent" in page
+    assert "The command that stopped" in page
+    assert "again" not in page.partition("The command that stopped")[0], "the same command would stop again"
     assert "✗ failed" in page
     assert "7 rows: 6.5" in page
 
