@@ -4,6 +4,7 @@ together they are short. What is written by hand in notebooks and in the data of
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import tomllib
@@ -117,3 +118,15 @@ def test_one_tree_without_privacy_is_called_so_wherever_it_stands() -> None:
         assert re.findall(r"(?i)(?<!one tree, )\b(?:no privacy\b|tree with no)", page.read_text()) == [], (
             page.name
         )
+
+
+def test_a_story_of_the_gallery_cuts_an_error_by_what_its_table_says() -> None:
+    stories = tomllib.loads((ROOT / "docs" / "gallery" / "stories.toml").read_text())["results"]
+    claims = [(re.search(r"cut the squared error by (\d+) %", story["note"]), story) for story in stories]
+    assert any(claim for claim, _ in claims)
+    for claim, story in claims:
+        if claim:
+            with (ROOT / "docs" / "gallery" / story["tables"][0]["tidy"]).open(newline="") as file:
+                scores = {row["method"]: float(row["score"]) for row in csv.DictReader(file)}
+            best = min(score for method, score in scores.items() if method.startswith(("public", "constant")))
+            assert int(claim[1]) == round(100 * (1 - scores["ldptree"] / best))
