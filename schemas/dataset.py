@@ -173,7 +173,8 @@ class DatasetSpec(Table):
     levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = Field(default={})
     """The values of a category, at most 1,000; another one is encoded as none of them."""
     derive: dict[str, str] = Field(default={})
-    """New columns, as SQL expressions over one row, such as minutes = "trip_seconds / 60"."""
+    """New columns, as SQL expressions over one row, such as minutes = "trip_seconds / 60". Hours and days of an instant are
+    those of UTC unless the expression names a zone: hour(CAST("when" AS TIMESTAMPTZ) AT TIME ZONE 'America/Chicago')."""
     holder: str = Field(default="row", min_length=1)
     """The holder, either "row" or the column that names people."""
     new_people: bool = False

@@ -21,6 +21,9 @@ UNSAFE_OPTIMIZER = "common_subexpressions"
 """Switched off. It takes shared expressions out of TRY, whose errors end the query, and is slow on many columns."""
 EXAMPLE = "company = 'Flash Cab' AND fare > 5"
 
+IN_UTC = "SET TimeZone = 'UTC'"
+"""Makes hours and days of an instant those of UTC, and not of the machine."""
+
 # Every name is a pure function of its arguments in one row: no clock, no chance, no setting, no file, no other row.
 _FUNCTION_NAMES = """
     + - * / // % ** ^ || & | << >> ~~ !~~ ~~* !~~* ~~~
@@ -30,7 +33,7 @@ _FUNCTION_NAMES = """
     lower upper trim ltrim rtrim length strlen substr substring left right starts_with ends_with prefix suffix
     contains strpos position instr replace concat split_part regexp_matches regexp_full_match regexp_extract
     nullif if ascii
-    date_part year month day hour minute second dayofweek isodow dayofyear week isoyear quarter weekday
+    timezone date_part year month day hour minute second dayofweek isodow dayofyear week isoyear quarter weekday
     date_trunc date_diff datediff epoch strptime try_strptime to_days to_hours to_minutes to_seconds to_months
     to_years make_date make_timestamp list_position list_value strip_accents
 """
@@ -50,7 +53,7 @@ OPERATORS = frozenset(
 _CAST_NAMES = """
     BOOLEAN BOOL TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT INT INT1 INT2 INT4
     INT8 INT16 INT32 INT64 FLOAT REAL DOUBLE FLOAT4 FLOAT8 DECIMAL NUMERIC VARCHAR TEXT STRING CHAR BPCHAR DATE
-    TIME TIMESTAMP DATETIME INTERVAL
+    TIME TIMESTAMP TIMESTAMPTZ DATETIME INTERVAL
 """
 CASTS = frozenset(_CAST_NAMES.split())
 LITERALS = frozenset({"INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL_LITERAL"})

@@ -34,7 +34,7 @@ from storage.raw.formats.contents import (
     read_content,
 )
 from storage.raw.parquet_pages import MOST_PAGES, weigh_pages
-from storage.sql import UNSAFE_OPTIMIZER, list_columns, literal, quote
+from storage.sql import IN_UTC, UNSAFE_OPTIMIZER, list_columns, literal, quote
 
 Result = TypeVar("Result")
 Family = Literal["text", "integer", "number", "boolean"]
@@ -230,7 +230,7 @@ def check_start(path: Path) -> None:
 
 
 def connect(files: Sequence[RawFile]) -> Any:
-    """A DuckDB connection in memory that can read `files` and nothing else, and whose settings are locked."""
+    """Return a DuckDB connection in memory that can read `files` and nothing else, in UTC, and whose settings are locked."""
     import duckdb
 
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
@@ -239,6 +239,7 @@ def connect(files: Sequence[RawFile]) -> Any:
         if file.table is not None:
             connection.register(TABLE, file.table)
     connection.execute("SET enable_progress_bar = false")
+    connection.execute(IN_UTC)
     # A longer IN list would become a join, whose rows come out of order.
     connection.execute(f"SET disabled_optimizers = 'in_clause,{UNSAFE_OPTIMIZER}'")
     connection.execute(f"SET allowed_paths = [{paths}]")

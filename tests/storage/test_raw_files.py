@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
 
 import duckdb
 import pyarrow as pa
@@ -300,3 +304,23 @@ def test_more_columns_than_a_run_can_read_are_refused_before_they_are_read(tmp_p
     ):
         raw_files.check_count(file, len(file.columns))
     raw_files.check_count(file, raw_files.MOST_COLUMNS)
+
+
+@pytest.mark.parametrize("clock", ["UTC", "Asia/Tokyo"])
+def test_an_hour_is_that_of_utc_whatever_the_zone_of_the_machine(tmp_path, clock):
+    moments = pa.array([datetime(2024, 6, 1, 17, tzinfo=UTC)], pa.timestamp("us", tz="America/Los_Angeles"))
+    pq.write_table(pa.table({"when": moments}), tmp_path / "moments.parquet")
+    program = (
+        "import sys; from pathlib import Path; from storage.raw import raw_files; "
+        "file = raw_files.inspect(Path(sys.argv[1])); "
+        "query = f'SELECT hour(CAST(\"when\" AS TIMESTAMP)) FROM ({file.select(file.columns, file.columns)})'; "
+        "print(raw_files.connect([file]).execute(query).fetchone()[0])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "moments.parquet"],
+        env=os.environ | {"TZ": clock},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "17\n"
