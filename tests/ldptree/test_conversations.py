@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldptree.coins import RATE_UNIT, Words, left_of
+from ldptree.coins import Words, left_of
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ProtocolMismatch
 from ldptree.estimators.holders import respond_with
@@ -26,11 +26,8 @@ from ldptree.families.family import (
 )
 from ldptree.families.questions import question_from_json
 from ldptree.families.tree import LPCT, LPDT
-from ldptree.mechanisms import CHOICES, mechanism_for, number_mechanism_for
 from ldptree.mechanisms.masked import MASKED
-from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.mechanisms.oracles.grr import Grr
-from ldptree.mechanisms.oracles.subset import SubsetSelection
 from ldptree.protocol.ledger import Ledger
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import PublicView
@@ -128,23 +125,6 @@ def test_what_is_left_of_an_epsilon_is_the_most_that_does_not_exceed_it(epsilon,
     left = left_of(epsilon, epsilon * share)
     assert Fraction(left) + Fraction(epsilon * share) <= Fraction(epsilon)
     assert Fraction(math.nextafter(left, math.inf)) + Fraction(epsilon * share) > Fraction(epsilon)
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_no_mechanism_spends_more_than_its_epsilon_exactly_whatever_it_is_split_into(epsilon):
-    """Halves for cell and label, shares rho for a number, and whole ones as public features have."""
-    whole = Fraction(epsilon)
-    for choice in CHOICES[1:]:
-        for cells in (2, 5, 17):
-            assert Fraction(mechanism_for(choice, epsilon, cells, 2).epsilon) <= whole
-    for rho in RHOS:
-        number = number_mechanism_for("randomized_response", epsilon, 5, rho=rho)
-        steps = Fraction(number.steps * number.rate, RATE_UNIT)
-        assert Fraction(number.bits.epsilon) + steps <= Fraction(number.epsilon) <= whole
-    halves = mechanism_for("randomized_response", epsilon, 5, 3)
-    assert Fraction(halves.bits.epsilon) + Fraction(halves.label.epsilon) <= whole
-    assert all(Fraction(kind.for_budget(epsilon).epsilon) <= whole for kind in NUMBERS.values())
-    assert all(Fraction(SubsetSelection.for_values(epsilon, k).epsilon) <= whole for k in (2, 16))
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
