@@ -14,6 +14,8 @@ from ldptree.public_models.blend import FEWEST_ROWS, fit_blend, weigh
 from ldptree.public_models.fit import fit_public
 from ldptree.public_models.linear import STEPS, Linear, StepTransform
 
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 
 def rows(n=300, seed=0, *, line=3.0, step=0.0, noise=0.3, high=1.0):
     """Labels line x0 + step [x1 > .5] + noise; x0 in [0, high], x2 is constant, x3 is 0 or 1."""
@@ -22,15 +24,6 @@ def rows(n=300, seed=0, *, line=3.0, step=0.0, noise=0.3, high=1.0):
     X[:, 0] *= high
     X[:, 2], X[:, 3] = 0.25, X[:, 3] > 0.7
     return X, line * X[:, 0] + step * (X[:, 1] > 0.5) + X[:, 3] + noise * rng.normal(size=n)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_trees():
-    """Forests of 20 trees keep each promise here as larger ones do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(public_blend, "GROWN", 20)
-        patch.setattr(public_blend, "N_TREES", 40)
-        yield
 
 
 def test_the_linear_part_is_the_same_function_as_trees():

@@ -9,22 +9,12 @@ from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.models.ensemble import from_sklearn
 from ldptree.public_models import BASES
-from ldptree.public_models import blend as public_blend
 from ldptree.public_models import fit as public_fit
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.fit import fit_public, take_public, with_thresholds
 from ldptree.public_models.model import constant, indicators, top_of
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_trees():
-    """A forest of 40 trees keeps each promise here as one of 200 does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(public_fit, "N_TREES", 40)
-        patch.setattr(public_fit, "FEWEST_TREES", 20)
-        patch.setattr(public_fit, "_PROBE", 8)
-        patch.setattr(public_blend, "GROWN", 20)
-        yield
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def rows(n=300, seed=0, n_classes=0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,17 @@ from typing import Annotated, Literal
 import jsonschema
 import pytest
 from sklearn.base import clone
+from wrong_settings import WRONG_SETTINGS
 
 from ldptree.errors import ConfigError
+from ldptree.estimators import (
+    CorrectionClassifier,
+    CorrectionRegressor,
+    HistOfTreeRegressor,
+    LPCTClassifier,
+    LPDTRegressor,
+    PublicFeatureRegressor,
+)
 from ldptree.estimators.estimator import PublicRowsEstimator
 from ldptree.families import FAMILIES, RegisteredFamily
 from ldptree.families.settings import LPCTSettings
@@ -123,6 +133,36 @@ def test_an_estimator_that_nobody_knows_is_told_which_there_are(estimator):
 def test_a_table_that_is_none_is_told_so():
     with pytest.raises(ConfigError, match=r"model: input should be a table of keys, got 3"):
         parse(plain("lpct") | {"model": 3})
+
+
+@pytest.mark.parametrize(("family", "settings", "key", "said"), WRONG_SETTINGS)
+def test_what_an_estimator_refuses_a_configuration_refuses_with_the_path_of_its_key(
+    family, settings, key, said
+):
+    with pytest.raises(ConfigError) as fault:
+        parse(plain(family, **settings))
+    assert fault.value.exit_code == 2
+    assert re.search(rf"1 problem\n  model\.{key}: .*{re.escape(said)}", str(fault.value))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "of"),
+    [
+        ("lpct", LPCTClassifier),
+        ("lpdt", LPDTRegressor),
+        ("correction", CorrectionClassifier),
+        ("correction", CorrectionRegressor),
+        ("histoftree", HistOfTreeRegressor),
+        ("public_features", PublicFeatureRegressor),
+    ],
+)
+def test_the_defaults_are_those_of_the_estimator(estimator, of):
+    config, defaults = parse(plain(estimator)), of().get_params()
+    settings = config.model.settings.defaults()
+    assert {key: value for key, value in settings.items() if key in defaults} == {
+        key: value for key, value in defaults.items() if key in settings
+    }
+    assert config.model.in_rounds or config.privacy.mechanism == defaults["mechanism"]
 
 
 SCHEMA = RunConfig.model_json_schema()

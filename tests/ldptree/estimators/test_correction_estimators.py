@@ -2,16 +2,18 @@
 
 import numpy as np
 import pytest
+from seeded_words import words
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.estimators.correction import CorrectionClassifier, CorrectionRegressor
 from ldptree.models.corrected import shares_of
-from ldptree.public_models import BASES, fit
+from ldptree.public_models import BASES
+
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def people(n=4000, n_public=250, seed=0, n_classes=0, shift=1.0):
@@ -23,15 +25,6 @@ def people(n=4000, n_public=250, seed=0, n_classes=0, shift=1.0):
     if n_classes:
         y = np.digitize(y, np.quantile(y[public], np.arange(1, n_classes) / n_classes))
     return X, y, public
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_trees():
-    """A forest of 40 trees keeps each promise here as one of 200 does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit, "N_TREES", 40)
-        patch.setattr(fit, "FEWEST_TREES", 20)
-        yield
 
 
 def quick(kind, **settings):
@@ -77,20 +70,9 @@ def test_a_whole_report_is_one_value_of_an_oracle_that_keeps_its_epsilon(epsilon
     X, y, public = people(800)
     fitted = quick(CorrectionRegressor, epsilon=epsilon, mechanism=mechanism, depth=0, label_levels=2)
     (protocol,) = fitted.fit(X, y, public=public).protocols_
-    words = Words.seeded(np.random.SeedSequence(0))
-    values = protocol.values(X[~public], np.linspace(-9, 9, (~public).sum()), words=words)
+    values = protocol.values(X[~public], np.linspace(-9, 9, (~public).sum()), words=words(0))
     assert set(np.unique(values)) <= set(range(protocol.mechanism.n_values))
     assert protocol.epsilon_exact <= epsilon
-
-
-@pytest.mark.parametrize("kind", [CorrectionRegressor, CorrectionClassifier])
-def test_without_public_rows_a_constant_is_mended(kind):
-    X, y, _ = people(4000, 0)
-    y = (y > 2).astype(int) if kind is CorrectionClassifier else y
-    fitted = kind(4.0, random_state=0, feature_range=(0, 1)).fit(X, y)
-    assert fitted.base_.ensemble.n_nodes == 1
-    assert fitted.score(X, y) > (0.7 if kind is CorrectionClassifier else -1)
-    assert fitted.model_.n_public == 0
 
 
 @pytest.mark.parametrize(
@@ -109,27 +91,30 @@ def test_a_fitted_model_is_taken_as_it_is(fitted):
     assert clone(frozen).fit(X, words, public=public).model_.digest == found.model_.digest
 
 
+@pytest.mark.parametrize("kind", [CorrectionRegressor, CorrectionClassifier])
+def test_without_public_rows_a_constant_is_mended_and_nothing_said_of_a_public_model(kind):
+    X, y, public = people(4000, 300)
+    y = (y > 2).astype(int) if kind is CorrectionClassifier else y
+    fitted = kind(4.0, random_state=0, feature_range=(0, 1)).fit(X, y)
+    assert fitted.base_.ensemble.n_nodes == 1
+    assert fitted.score(X, y) > (0.7 if kind is CorrectionClassifier else -1)
+    assert fitted.model_.n_public == 0
+    assert fitted.says_.startswith("There are no public rows. ")
+    assert "public model" not in fitted.says_
+    assert "public model" in quick(kind).fit(X, y, public=public).says_
+
+
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("base", "said"),
     [
-        ({"base": "florest"}, "did you mean 'forest'"),
-        ({"base": LogisticRegression()}, "a public model is a fitted scikit-learn tree"),
-        ({"base": RandomForestRegressor()}, "not fitted"),
-        ({"mechanism": "laplace"}, "is not for a residual"),
-        ({"partition": "carts"}, "did you mean 'cart'"),
-        ({"depth": -1}, "depth must be"),
-        ({"label_levels": 1}, "whole number from 2"),
-        ({"residual_range": 0}, "residual_range must be"),
-        ({"residual_range": "wide"}, "residual_range must be"),
-        ({"max_protocol_bytes": 0}, "max_protocol_bytes"),
-        ({"max_protocol_bytes": 200}, "leave no room for a public model"),
-        ({"max_protocol_bytes": 1000}, "bytes in a protocol"),
+        (LogisticRegression(), "a public model is a fitted scikit-learn tree"),
+        (RandomForestRegressor(), "not fitted"),
     ],
 )
-def test_what_is_wrong_is_said(settings, said):
+def test_a_base_that_is_no_fitted_tree_is_refused(base, said):
     X, y, public = people(300, 60)
     with pytest.raises((ConfigError, DataError), match=said):
-        quick(CorrectionRegressor, **settings).fit(X, y, public=public)
+        quick(CorrectionRegressor, base=base).fit(X, y, public=public)
 
 
 def test_a_fitted_model_of_other_classes_is_refused():
@@ -137,15 +122,3 @@ def test_a_fitted_model_of_other_classes_is_refused():
     fitted = RandomForestClassifier(3).fit(X[y < 2], y[y < 2])
     with pytest.raises(DataError, match="does not know"):
         quick(CorrectionClassifier, base=fitted).fit(X, y, public=public)
-
-
-def test_without_public_rows_a_correction_speaks_of_no_public_model():
-    rows = np.random.default_rng(3).random((120, 2)) * [40.0, 3.0]
-    numbers, classes = rows[:, 0] / 2, (rows[:, 0] > 20).astype(int)
-    even = CorrectionClassifier(8.0, feature_range=(0, [40, 3]), random_state=0).fit(rows, classes)
-    number = CorrectionRegressor(8.0, feature_range=(0, [40, 3]), residual_range=20.0, random_state=0)
-    for found in (even, number.fit(rows, numbers)):
-        assert found.says_.startswith("There are no public rows. ")
-        assert "public model" not in found.says_
-    some = CorrectionClassifier(8.0, random_state=0).fit(rows, classes, public=np.arange(len(rows)) < 40)
-    assert "public model" in some.says_

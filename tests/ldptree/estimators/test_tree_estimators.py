@@ -82,24 +82,22 @@ LPDTS = [
 ]
 
 
-@pytest.mark.parametrize("settings", [*IN_COMMON, *LPCTS])
-def test_every_variant_of_lpct_is_a_setting(settings):
-    X, y, public = people(2500, 300)
-    fitted = LPCTClassifier(8.0, random_state=3, **settings).fit(X, y, public=public)
-    share = fitted.predict_proba(X)
-    assert fitted.score(X, y) > 0.6
-    np.testing.assert_allclose(share.sum(axis=1), 1)
-    np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) > 0)
-
-
-@pytest.mark.parametrize("settings", [*IN_COMMON, *LPDTS])
-def test_every_variant_of_lpdt_is_a_setting(settings):
-    X, y, public = people(2500, 100, n_classes=0)
-    fitted = LPDTRegressor(8.0, random_state=3, **settings).fit(X, y, public=public)
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(LPCTClassifier, one) for one in (*IN_COMMON, *LPCTS)]
+    + [(LPDTRegressor, one) for one in (*IN_COMMON, *LPDTS)],
+)
+def test_every_variant_is_a_setting(kind, settings):
+    X, y, public = people_of(kind, 2500, 300 if kind is LPCTClassifier else 100)
+    fitted = kind(8.0, random_state=3, **settings).fit(X, y, public=public)
     found = fitted.predict(X)
-    low, high = fitted.label_range_
-    assert fitted.score(X, y) > 0.5
-    assert ((low <= found) & (found <= high)).all()
+    assert fitted.score(X, y) > 0.5 + 0.1 * (kind is LPCTClassifier)
+    if kind is LPCTClassifier:
+        np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
+        np.testing.assert_array_equal(found, fitted.decision_function(X) > 0)
+    else:
+        low, high = fitted.label_range_
+        assert ((low <= found) & (found <= high)).all()
 
 
 @pytest.mark.parametrize(
@@ -131,27 +129,6 @@ def test_of_several_classes_the_predicted_one_has_the_largest_score():
     np.testing.assert_array_equal(fitted.classes_[scores.argmax(axis=1)], fitted.predict(X))
     np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-12)
     assert fitted.margin_interval(X)[0].shape == (3000, 4)
-
-
-def test_intervals_hold_the_margin_and_widen_with_their_level():
-    X, y, public = people()
-    fitted = LPCTClassifier(1.0, depth=3, random_state=0).fit(X, y, public=public)
-    margin = fitted.decision_function(X)
-    low, high = fitted.margin_interval(X)
-    lower, higher = fitted.margin_interval(X, level=0.99)
-    assert ((lower < low) & (low < margin) & (margin < high) & (high < higher)).all()
-    for wrong in (1.5, "a", None):
-        with pytest.raises(ConfigError, match="between 0 and 1"):
-            fitted.margin_interval(X, level=wrong)
-
-
-def test_private_labels_are_moved_into_the_range_of_the_public_ones():
-    X, y, public = people(n_classes=0)
-    beyond = np.where(public, y, np.where(y > 2, 1e9, -1e9))
-    ends = np.where(public, y, np.where(y > 2, y[public].max(), y[public].min()))
-    one, two = (LPDTRegressor(2.0, random_state=1).fit(X, labels, public=public) for labels in (beyond, ends))
-    assert one.model_.digest == two.model_.digest
-    assert one.label_range_ == (y[public].min(), y[public].max())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -186,7 +163,10 @@ def test_algorithm_2_asks_with_one_half_of_epsilon_and_where_it_terminates_with_
     assert [entry.epsilon for entry in once.ledger_.entries] == [2.0]
 
 
-def test_a_single_public_row_gives_no_range_of_labels_unless_one_is_given():
+def test_the_range_of_labels_is_that_of_public_rows_and_a_single_one_gives_none_unless_one_is_given():
+    X, y, public = people(n_classes=0)
+    fitted = LPDTRegressor(2.0, random_state=1).fit(X, y, public=public)
+    assert fitted.label_range_ == (y[public].min(), y[public].max())
     X, y, _ = people(100, n_classes=0)
     public = np.arange(100) == 0
     with pytest.raises(DataError, match="no range; set label_range"):
@@ -218,69 +198,11 @@ def refuse(kind, settings, message, **besides):
     assert not getattr(estimator, "ledger_", None) or not estimator.ledger_.entries
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"mechanism": "ouee"}, "did you mean 'oue'"),
-        ({"mechanism": "randomised_response"}, "did you mean 'randomized_response'"),
-        ({"mechanism": "joint"}, "mechanism must be 'auto', 'grr'"),
-        ({"partition": "max_edge"}, "did you mean 'max-edge'"),
-        ({"lam": "learnt"}, "did you mean 'learned'"),
-        ({"lam": -0.5}, "from 0 to infinity, got -0.5"),
-        ({"lam": math.nan}, "got nan"),
-        ({"prune": "smoth"}, "did you mean 'smooth'"),
-        ({"rule": "margins"}, "did you mean 'margin'"),
-        ({"rule": "nothing"}, "rule must be 'margin' or 'ratio'"),
-        ({"rule": "ratio"}, "ratio"),
-        ({"rule": "ratio", "lam": 0}, 'prune = "none"'),
-        ({"rule": "ratio", "lam": "auto"}, 'prune = "none"'),
-        ({"rule": "ratio", "prune": "none"}, "fixed lam"),
-        ({"outside": "ignore"}, "outside must be 'clip' or 'drop'"),
-        ({"depth": 63}, "whole number from 0 to 62, got 63"),
-        ({"depth": 2.5}, "got 2.5"),
-        ({"depth": -1}, "got -1"),
-    ],
-)
-def test_a_wrong_parameter_has_one_clear_message(kind, settings, message):
-    refuse(kind, settings, message)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"mechanism": "number_response"}, "mechanism must be 'auto', 'grr'"),
-        ({"prune": "variance"}, "prune must be 'smooth', 'fallback' or 'none'"),
-        ({"min_samples_leaf": 0}, "whole number from 1, got 0"),
-        ({"min_samples_leaf": 1.5}, "got 1.5"),
-        ({"rho": 0}, "rho"),
-        ({"rho": 1}, "above 0 and below 1"),
-        ({"rho": "half"}, "rho must be a number above 0 and below 1, got 'half'"),
-        ({"label_range": (1.0, 2.0)}, "does not cover the public labels, which lie from .*; widen it"),
-    ],
-)
-def test_a_wrong_parameter_of_numbers_has_one_clear_message(settings, message):
-    refuse(LPDTRegressor, settings, message)
-
-
 def test_what_is_for_two_classes_or_fewer_cells_is_refused():
     refuse(LPCTClassifier, {"depth": 40, "partition": "max-edge"}, r"up to 2\^40 cells")
     refuse(LPCTClassifier, {"prune": "paper"}, "two classes, found 3", n_classes=3)
     message = 'is for two classes, and there are 4; use "auto"'
     refuse(LPCTClassifier, {"mechanism": "signed_subset"}, message, n_classes=4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("settings", "where"),
-    [
-        ({"mechanism": "laplace"}, "mechanism"),
-        ({"candidates": [{}, {"mechanism": "laplace"}]}, r"candidates\[1\]: mechanism"),
-    ],
-)
-def test_noise_that_gives_holders_away_is_for_seeded_simulations(kind, settings, where):
-    message = f'^{where} = "laplace" is a simulation device.* set random_state$'
-    refuse(kind, {"random_state": None} | settings, message)
 
 
 def test_public_rows_of_one_label_are_refused_with_the_remedy():

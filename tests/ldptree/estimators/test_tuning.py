@@ -6,19 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from seeded_words import words
 
-from ldptree.coins import RATE_UNIT, Words
+from ldptree.coins import RATE_UNIT
 from ldptree.errors import BudgetError, ConfigError, DataError
 from ldptree.estimators import LPCTClassifier, LPDTRegressor, holders
 from ldptree.estimators.tuning import STEPS, AllErrors, draw_groups
 from ldptree.protocol.ledger import Charge, RowRange
 
 KINDS = [LPDTRegressor, LPCTClassifier]
-
-
-def words(*key):
-    return Words.seeded(np.random.SeedSequence([20261121, *key]))
 
 
 # the report
@@ -215,23 +211,6 @@ def test_the_chosen_settings_are_those_of_the_model(kind):
     assert fitted.model_.protocol_digest == fitted.protocol_.digest
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_repeats_and_the_operating_systems_coins_do_not(kind):
-    first, again, other = fit(kind, 1.0), fit(kind, 1.0), fit(kind, 1.0, random_state=None)
-    assert first.model_.digest == again.model_.digest
-    np.testing.assert_array_equal(first.tuning_.error, again.tuning_.error)
-    assert first.model_.digest != other.model_.digest
-    assert first.tuning_.error.tolist() != other.tuning_.error.tolist()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_candidates_everybody_trains(kind):
-    fitted = fit(kind, candidates=None)
-    assert fitted.tuning_ is None
-    assert len(fitted.ledger_) == 1
-    assert fitted.totals_.n_private == 1450
-
-
 def test_groups_with_the_same_question_have_coins_of_their_own(monkeypatch):
     """Two groups whose questions have one digest (the same tree, by two names of one partition) get other words."""
     seen = []
@@ -245,61 +224,3 @@ def test_groups_with_the_same_question_have_coins_of_their_own(monkeypatch):
     fit(LPCTClassifier, candidates=[{"partition": "cart"}, {"partition": "max-edge"}], public=False)
     assert len(seen) == 2
     assert seen[0] != seen[1]
-
-
-def test_a_label_out_of_range_counts_as_its_end():
-    X, y, mask = people()
-    model = LPDTRegressor(4.0, label_range=(0.0, 3.0), candidates=TWO, random_state=1)
-    usual = model.fit(X, np.clip(y, 0, 3), public=mask).tuning_.error
-    far = np.where(~mask & (y > 3), 1e9, np.where(~mask & (y < 0), -1e9, np.clip(y, 0, 3)))
-    np.testing.assert_array_equal(model.fit(X, far, public=mask).tuning_.error, usual)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"validation_share": 0}, "validation_share must be a number above 0 and below 1, got 0"),
-        ({"validation_share": True}, "validation_share must be"),
-        ({"validation_share": 1.5}, "validation_share must be"),
-        ({"candidates": {"depth": 1}}, "a list of dicts"),
-        ({"candidates": [{"depth": 1}]}, "1 of them; there must be 2 to 64"),
-        (
-            {"candidates": [{}, {"depths": 1}]},
-            r"candidates\[1\]: a parameter must be one of .* did you mean 'depth'",
-        ),
-        ({"candidates": [{}, {"epsilon": 1}]}, r"candidates\[1\]: a parameter must be one of"),
-        ({"candidates": [{}, {"depth": -1}]}, r"candidates\[1\]: depth must be"),
-        (
-            {"candidates": [{"lam": "great"}, {}]},
-            r"candidates\[0\]: lam must be 'learned', 'auto' or a number",
-        ),
-        ({"candidates": [{"rule": "ratio"}, {}]}, r"candidates\[0\]: .*ratio"),
-    ],
-)
-def test_bad_input_has_one_clear_message(kind, settings, message):
-    with pytest.raises(ConfigError, match=message):
-        fit(kind, **settings)
-
-
-def test_algorithm_2_is_no_candidate():
-    for settings in ({"prune": "paper"}, {"candidates": [{}, {"prune": "paper"}]}):
-        with pytest.raises(ConfigError, match="asks holders twice"):
-            fit(LPCTClassifier, **settings)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_too_few_people_to_divide(kind):
-    X, y, _ = people(12)
-    labels = y if kind is LPDTRegressor else (np.arange(12) % 2)
-    with pytest.raises(DataError, match="leave candidates out"):
-        kind(1.0, candidates=TWO, validation_share=0.1).fit(X, labels, public=np.arange(12) < 4)
-    with pytest.raises(DataError, match="nobody is left to report"):
-        kind(1.0, candidates=TWO).fit(X, labels, public=np.ones(12, bool))
-
-
-def test_parameters_are_kept_as_given():
-    candidates = [{}, {"depth": 2}]
-    model = LPDTRegressor(1.0, candidates=candidates)
-    assert model.get_params()["candidates"] is candidates
-    assert clone(model).candidates == candidates
