@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,15 @@ IDIOM = re.compile(
 )
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def names_in(path):
     """Every name that a module makes or uses, its own among them."""
     yield path.stem
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         for key in ("name", "id", "arg", "attr"):
             if isinstance(name := getattr(node, key, None), str):
                 yield name
@@ -52,7 +58,7 @@ def test_the_glossary_names_attributes_that_are_there():
     """`Class.attribute`: a class of the product's, and a name in its body."""
     bodies: dict[str, set[str]] = {}
     for path in (path for layer in LAYERS for path in files_of(layer)):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
                 names |= {each.name for each in ast.walk(node) if isinstance(each, ast.FunctionDef)}

@@ -256,8 +256,11 @@ def is_linear(pattern, method, flags=0):
     for start, word, end in product(known.starts, words, sorted(known.ends)[:6]):
         long, short = (start + word * (n // len(word)) + end for n in (LONG, SHORT))
         try:
+            fewer = matcher.count(short, **how)
+            if fewer <= 2 * SHORT:  # so few that eight times as many, as of a cube, are no sign
+                continue
             more = matcher.count(long, **how)
-            if more > FEW * LONG and more > MOST_GROWTH * matcher.count(short, **how):
+            if more > FEW * LONG and more > MOST_GROWTH * fewer:
                 return False
         except TooManyStepsError:
             return False

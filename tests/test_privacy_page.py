@@ -7,7 +7,6 @@ page says there which test keeps the new statement.
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from collections import Counter
@@ -44,8 +43,8 @@ def statements(text: str) -> list[str]:
 
 
 def names_of_tests() -> set[str]:
-    trees = [ast.parse(path.read_text()) for path in HERE.rglob("test_*.py")]
-    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    texts = [path.read_text() for path in HERE.rglob("test_*.py")]
+    return {name for text in texts for name in re.findall(r"^def (test_\w+)\(", text, re.MULTILINE)}
 
 
 def test_every_statement_of_the_page_says_which_test_keeps_it():
