@@ -47,6 +47,14 @@ def random_tree(n_encoded: int, max_depth: int, rng: np.random.Generator) -> Par
     return Partition.of(feature, threshold, left, right)
 
 
+def complete_tree(depth: int) -> Partition:
+    """A tree with all leaves at one depth."""
+    nodes = np.arange(2 ** (depth + 1) - 1)
+    is_inner = nodes < 2**depth - 1
+    left, right = (np.where(is_inner, 2 * nodes + side, -1) for side in (1, 2))
+    return Partition.of(np.where(is_inner, 0, -1), np.where(is_inner, 0.5, 0.0), left, right)
+
+
 def random_rows(encoding: Encoding, n: int, rng: np.random.Generator, missing: float = 0.1) -> np.ndarray:
     """A raw matrix with values outside the range, unlisted levels (-1) and missing ones (NaN)."""
     columns = []

@@ -124,15 +124,6 @@ def test_numbers_of_pure_noise_leave_the_root_alone_in_any_unit(unit):
     assert np.unique(Rows("numbers").answers("public_tree", X, y, X, max_rows=2_000)).size <= 3
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_the_unit_of_the_labels_chooses_no_other_tree(unit):
-    rows = Rows("numbers")
-    (X, y), (test_X, _) = rows.draw(600, 5), rows.draw(600, 6)
-    y += 5 * np.random.default_rng(7).normal(size=600)
-    plain, scaled = (rows.answers("public_tree", X, y * u, test_X, max_rows=600) / u for u in (1.0, unit))
-    np.testing.assert_allclose(plain, scaled, rtol=1e-9)
-
-
 @pytest.mark.parametrize("price", [0.0005, 0.002, 0.01, 0.05])
 def test_pruning_for_a_price_equals_scikit_learn(price):
     X, y = Rows("classes").draw(800, 4)

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from protocol_texts import client_of, signed
+from seeded_words import words as seeded
 from test_vectors import CONTRASTS, EVERY, MARKED, OF_BASES, ROWS, SIGNED, answers_to, protocol_of
 
 import ldptree
 from ldptree.client import Client, FileMemory, Report
-from ldptree.coins import Words
 from ldptree.errors import BudgetError, ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.protocol.protocol import Protocol
@@ -36,10 +36,6 @@ REAL = [name for name in EVERY if name not in MARKED]
 def changed(**changes):
     """A protocol's text after a change, signed anew."""
     return signed(json.loads(protocol_of("grr").to_json()) | changes)
-
-
-def seeded(*key):
-    return Words.seeded(np.random.SeedSequence(key))
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -60,7 +56,8 @@ def test_asked_twice_it_sends_the_same_report_whatever_is_true_by_then_also_afte
     client = client_of(protocol.to_json(), memory=FileMemory(path))
     first = client.report(*rows[0])
     assert {client.report(*row) for row in rows} == {first}
-    assert client_of(protocol, memory=FileMemory(path)).report(*rows[1]) == first
+    again = client_of(protocol, memory=FileMemory(path))
+    assert pickle.loads(pickle.dumps(again)).report(*rows[1]) == first
     forgetful = client_of(protocol)
     others = {forgetful.report(*rows[0], holder=str(i)).payload for i in range(40)}
     assert len(others) > 2
@@ -81,22 +78,6 @@ def test_a_protocols_text_fits_the_published_schema_and_gives_it_back(name):
             if part != "label_range" or published.numeric:
                 assert getattr(again, part) == getattr(published, part)
         VALIDATOR.validate(json.loads(published.to_json()))
-
-
-def test_the_published_schema_is_one():
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-
-
-def test_a_file_keeps_the_answer_over_restarts(tmp_path):
-    path = tmp_path / "answered.json"
-    first = client_of(protocol_of("grr"), memory=FileMemory(path)).report(X, Y)
-    assert client_of(protocol_of("grr"), memory=FileMemory(path)).report(*ROWS[1]) == first
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".answered.json.lock", "answered.json"]
-    for wrong in ("{", "3", "null", "[]", '["ab", "cd"]', '{"a": 1}', "[" * 100_000):
-        path.write_text(wrong)
-        with pytest.raises(DataError, match="answer twice"):
-            FileMemory(path)
 
 
 def test_of_two_processes_with_one_file_the_first_answer_stands(tmp_path):
@@ -153,31 +134,22 @@ def test_who_keeps_second_gives_out_what_was_kept_first(tmp_path):
         client_of(protocol_of("grr"), memory=Late(path)).report(X, Y)
 
 
-def test_a_client_can_be_sent_to_another_process(tmp_path):
-    client = client_of(protocol_of("oue"), memory=FileMemory(tmp_path / "m.json"))
-    report = client.report(X, Y)
-    assert pickle.loads(pickle.dumps(client)).report(X, Y) == report
-
-
-@pytest.mark.parametrize("memory", ["answered.json", Path("answered.json")])
-def test_a_memory_that_is_a_path_is_refused_before_anybody_answers(memory):
-    with pytest.raises(ConfigError, match=r"FileMemory\('answered\.json'\)"):
-        client_of(protocol_of("grr"), memory=memory)
-
-
-def test_coins_of_another_kind_are_refused_before_anybody_answers():
-    for words in (7, np.random.RandomState(1), np.random.SeedSequence(1)):
-        with pytest.raises(ConfigError, match="default_rng"):
-            client_of(protocol_of("grr"), words=words)
-
-
-def test_a_file_that_cannot_be_kept_is_refused_at_once(tmp_path):
-    with pytest.raises(ConfigError, match=r"there is no folder .*absent\. Make it first"):
-        FileMemory(tmp_path / "absent" / "m.json")
-    with pytest.raises(ConfigError, match="a folder"):
-        FileMemory(tmp_path)
-    with pytest.raises(ConfigError, match="NoneType where the path"):
-        FileMemory(None)
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        *(
+            ({"memory": memory}, r"FileMemory\('answered\.json'\)")
+            for memory in ("answered.json", Path("answered.json"))
+        ),
+        *(
+            ({"words": words}, "default_rng")
+            for words in (7, np.random.RandomState(1), np.random.SeedSequence(1))
+        ),
+    ],
+)
+def test_a_memory_that_is_a_path_and_coins_of_another_kind_are_refused_before_anybody_answers(settings, said):
+    with pytest.raises(ConfigError, match=said):
+        client_of(protocol_of("grr"), **settings)
 
 
 def test_nothing_is_given_out_where_the_folder_went_away(tmp_path):
@@ -197,23 +169,48 @@ def test_an_answer_that_another_process_gave_meanwhile_is_not_overwritten(tmp_pa
     assert two["key"] == "first"
 
 
-@pytest.mark.parametrize("rounds", [[1.0], [True], ["1"]])
-def test_a_round_is_a_whole_number_so_that_nobody_is_asked_twice_under_its_other_spellings(rounds):
-    with pytest.raises(ProtocolMismatch, match="rounds"):
-        client_of(changed(rounds=rounds))
-
-
-def test_a_campaign_without_a_name_is_refused():
-    with pytest.raises(ProtocolMismatch, match="no name"):
-        client_of(changed(campaign=""))
-
-
 @pytest.mark.parametrize("text", [b"\xff\xfe", "[" * 100_000, "{}", "", "null"])
 def test_what_is_no_protocol_is_refused(text):
     with pytest.raises(ProtocolMismatch):
         client_of(text)
     with pytest.raises(ConfigError, match=r"read_text"):
         client_of(Path("protocol.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "is_in_schema"),
+    [
+        *(({"rounds": rounds}, "rounds", True) for rounds in ([True], ["1"], [1, 2])),
+        ({"rounds": [1.0]}, "rounds", False),
+        ({"campaign": ""}, "no name", True),
+        ({"version": 2}, "version", True),
+        ({"extra": 1}, "unknown", True),
+        ({"thresholds": {"lie": 5}}, None, True),
+        ({"classes": ["one"]}, "1 classes", True),
+        ({"outside": "ignore"}, "clip or drop", True),
+        ({"epsilon": 0}, None, True),
+    ],
+)
+def test_what_the_program_refuses_of_a_protocol_the_schema_refuses_where_it_can(change, said, is_in_schema):
+    text = changed(**change)
+    with pytest.raises(ProtocolMismatch, match=said):
+        client_of(text)
+    with pytest.raises(jsonschema.ValidationError) if is_in_schema else contextlib.nullcontext():
+        VALIDATOR.validate(json.loads(text))
+
+
+def test_the_schema_is_one_and_knows_digests_and_signed_subsets():
+    VALIDATOR.check_schema(SCHEMA)
+    three = {"classes": ["card", "cash", "cheque"], "k": 10}
+    for name, change, said in (
+        ("grr", {"digest": "abc"}, None),
+        ("signed_subset", three, "3 classes; it is for two"),
+    ):
+        text = json.loads(protocol_of(name).to_json()) | change
+        with pytest.raises(jsonschema.ValidationError):
+            VALIDATOR.validate(text)
+        with pytest.raises(ProtocolMismatch, match=said):
+            client_of(json.dumps(text))
 
 
 def test_nothing_is_given_out_that_was_not_kept_first():
@@ -281,12 +278,9 @@ def test_a_row_that_does_not_fit_the_protocol_is_refused(x, said):
     memory = {}
     with pytest.raises(DataError, match=said):
         client_of(protocol_of("grr"), memory=memory).report(x, Y)
-    assert memory == {}
-
-
-def test_a_holder_is_named_by_a_text():
     with pytest.raises(DataError, match="holder: a int"):
-        client_of(protocol_of("grr")).report(X, Y, holder=3)
+        client_of(protocol_of("grr"), memory=memory).report(X, Y, holder=3)
+    assert memory == {}
 
 
 def test_a_row_may_come_in_the_order_of_the_columns_or_from_numpy():
@@ -295,38 +289,6 @@ def test_a_row_may_come_in_the_order_of_the_columns_or_from_numpy():
         for row in (X, [1.5, "Sun"], (np.float32(1.5), np.str_("Sun")))
     ]
     assert len(set(answers)) == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": 2},
-        {"extra": 1},
-        {"thresholds": {"lie": 5}},
-        {"classes": ["one"]},
-        {"outside": "ignore"},
-        {"digest": "abc"},
-        {"rounds": [1, 2]},
-        {"epsilon": 0},
-    ],
-)
-def test_the_schema_refuses_what_the_program_refuses(change):
-    text = json.loads(protocol_of("grr").to_json()) | change
-    with pytest.raises(jsonschema.ValidationError):
-        VALIDATOR.validate(text)
-    with pytest.raises(ProtocolMismatch):
-        client_of(json.dumps(text))
-
-
-def test_a_signed_subset_of_three_classes_is_refused_by_schema_and_program():
-    text = json.loads(protocol_of("signed_subset").to_json()) | {
-        "classes": ["card", "cash", "cheque"],
-        "k": 10,
-    }
-    with pytest.raises(jsonschema.ValidationError):
-        VALIDATOR.validate(text)
-    with pytest.raises(ProtocolMismatch, match="3 classes; it is for two"):
-        client_of(json.dumps(text))
 
 
 def test_it_needs_python_and_numpy_only(tmp_path):

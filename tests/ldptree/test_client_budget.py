@@ -268,6 +268,10 @@ def test_killed_at_any_time_it_has_kept_what_it_gave_out_and_spends_no_more(tmp_
         lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "digest"}),
         lambda text: json.dumps(json.loads(text) | {"more": 1}),
         lambda text: json.dumps(json.loads(text) | {"version": True}),
+        *(
+            lambda _, one=one: one
+            for one in ("{", "3", "null", "[]", '["ab", "cd"]', '{"a": 1}', "[" * 100_000)
+        ),
     ],
 )
 def test_a_memory_that_was_changed_is_noticed(tmp_path, damage):
@@ -339,10 +343,16 @@ def test_everything_it_writes_is_the_owners_alone(tmp_path):
     }
 
 
-def test_a_memory_that_is_no_plain_file_is_refused_and_not_waited_for(tmp_path):
+def test_a_memory_that_is_no_plain_file_is_refused_at_once_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="not a plain file"):
-        FileMemory(tmp_path / "pipe")
+    for path, said in (
+        (tmp_path / "pipe", "not a plain file"),
+        (tmp_path / "absent" / "m.json", r"there is no folder .*absent\. Make it first"),
+        (tmp_path, "a folder"),
+        (None, "NoneType where the path"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            FileMemory(path)
 
 
 def test_the_example_of_the_docs_runs_and_keeps_to_its_lifetime(tmp_path, monkeypatch):

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 
 import numpy as np
 import pytest
 from corrected_examples import KINDS, hard_rows, random_corrected
+from protocol_texts import signed
 
 from ldptree.errors import DataError
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, add_clipped, shares_of
 from ldptree.public_models.model import answers
-
-
-def signed(data: dict) -> str:
-    """The text of these fields with a digest that fits them."""
-    content = {name: value for name, value in data.items() if name != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps(content | {"digest": sha256(text.encode()).hexdigest()})
-
 
 # Both parts
 
@@ -50,23 +42,6 @@ def test_a_row_that_cannot_be_encoded_gets_the_default_and_the_largest_doubt():
     np.testing.assert_array_equal(said.sd, np.tile(model.corrections.sd.max(axis=0), (5, 1)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_rows_get_no_answers(kind):
-    model = random_corrected(kind, 2)
-    said = model.predict_parts(np.empty((0, len(model.encoding.columns))))
-    assert said.corrected.shape == said.public.shape == (0, len(model.default))
-
-
-def test_shares_are_shares_whatever_the_corrections():
-    for kind in KINDS:
-        model = random_corrected(kind, 4)
-        if model.classes:
-            shares = model.predict_proba(hard_rows(model, 300, 4))
-            assert shares.min() >= 0
-            np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(shares_of(np.array([[-1.0, -0.5, 0.0, -2.0]])), [[0.25] * 4])
-
-
 def test_a_correction_leaves_a_part_of_every_public_share():
     """So that no log loss rises without end; where there is room both are added up, and of two classes the likelier stays."""
     rng = np.random.default_rng(5)
@@ -90,6 +65,10 @@ def test_a_share_that_the_public_model_gives_is_never_corrected_to_0(kind):
     is_given = (model.cells(raw) >= 0)[:, None] & (said.public > 0)
     assert is_given.mean() > 0.5
     assert (said.public + said.correction)[is_given].min() < 0 < said.corrected[is_given].min()
+
+
+def test_where_every_share_is_negative_all_are_alike():
+    np.testing.assert_array_equal(shares_of(np.array([[-1.0, -0.5, 0.0, -2.0]])), [[0.25] * 4])
 
 
 def test_intervals_hold_the_answer_and_shrink_with_the_level():

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from number_examples import TREE, UNIT, Asked, people, protocol_of
 
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import DataError
 from ldptree.families import FAMILIES, LearningProblem
 from ldptree.families.settings import LPCTSettings, LPDTSettings, PaperOptions
 from ldptree.families.tree_fit import fit_regression
@@ -129,22 +129,6 @@ def test_with_public_rows_alone_reports_count_for_nothing():
     )
     np.testing.assert_allclose(one.estimate, two.estimate, atol=0.05)
     assert not one.private_share.any()
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"prune": "variance"}, "prune must be 'smooth', 'fallback' or 'none'"),
-        ({"prune": "smooth", "rule": "ratio", "lam": 0.0}, 'prune = "none" or "fallback"'),
-        ({"rule": "ratio", "prune": "none"}, "fixed lam"),
-        ({"lam": -1.0}, "lam"),
-        ({"lam": "much"}, "lam"),
-        ({"rule": "sign"}, "rule"),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused(settings, said):
-    with pytest.raises(ConfigError, match=said):
-        LPDTSettings(**settings)
 
 
 @pytest.mark.parametrize("lam", ["inf", math.inf])

@@ -94,6 +94,14 @@ def test_without_noise_the_model_finds_what_is_there() -> None:
     np.testing.assert_array_equal(model.noise_sd, 0.0)
 
 
+def test_public_counts_of_another_tree_are_refused() -> None:
+    rng, encoding = np.random.default_rng(0), every_kind_of_feature()
+    protocol = protocol_of(random_tree(encoding.n_encoded, 5, rng), encoding)
+    totals = totals_of(protocol, random_counts(protocol.n_cells, 2, 5_000, rng), rng)
+    with pytest.raises(DataError, match="shape"):
+        fit_model(protocol, totals, public_counts=np.zeros((2, 2)))
+
+
 def test_many_holders_outside_do_not_thin_the_margins() -> None:
     rng = np.random.default_rng(0)
     encoding = every_kind_of_feature()
@@ -138,25 +146,3 @@ def test_redraws_decide_as_the_model_does(classes: int, settings: dict) -> None:
     decided = decide_nodes(protocol, totals, public, **settings)
     np.testing.assert_array_equal(decided, fit_model(protocol, totals, public, **settings).decision)
     assert len(np.unique(decided)) == classes
-
-
-@pytest.mark.parametrize(
-    ("error", "arguments"),
-    [
-        (DataError, {"public_counts": np.zeros((2, 2))}),
-    ],
-)
-def test_what_does_not_fit_is_refused(error: type[Exception], arguments: dict) -> None:
-    rng = np.random.default_rng(0)
-    encoding = every_kind_of_feature()
-    protocol = protocol_of(random_tree(encoding.n_encoded, 5, rng), encoding)
-    counts = random_counts(protocol.n_cells, 2, 5_000, rng)
-    totals = totals_of(protocol, counts, rng)
-    settings = {"public_counts": counts} | arguments
-    with pytest.raises(error, match="shape"):
-        fit_model(protocol, totals, **settings)
-
-
-def test_the_same_totals_give_the_same_bytes() -> None:
-    assert random_model(8).to_json() == random_model(8).to_json()
-    assert random_model(8).digest != random_model(8, lam="auto").digest

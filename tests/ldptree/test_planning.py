@@ -270,7 +270,7 @@ def test_a_label_that_is_drawn_is_that_of_another_row_and_as_likely_as_the_featu
 @pytest.mark.parametrize(("label", "near"), first_fast(("class", 0.01), ("number", 0.004)))
 def test_many_people_played_by_few_public_rows_gain_what_a_population_gains(label, near):
     """Where private people are like public ones, and the labels of 160 rows would seem to be a population to learn from."""
-    law = public_rows(label, 20_000, 99)
+    law = public_rows(label, 8_000, 99)
     build, found = building("correction", law.label), []
     for number in range(8):
         split = split_of(public_rows(label, 400, number), number)
@@ -365,7 +365,7 @@ def test_values_that_rise_stay_and_others_are_the_nearest_that_rise():
     assert not turns_back(found)
     assert rise(found) == pytest.approx(found, abs=1e-5)
     assert found.mean() == pytest.approx(values.mean(), abs=1e-4)
-    for _ in range(20):  # nothing else that rises is nearer
+    for _ in range(8):  # nothing else that rises is nearer
         other = rise(found + 0.1 * rng.normal(size=values.shape))
         assert ((found - values) ** 2).sum() <= ((other - values) ** 2).sum() + 1e-4
 

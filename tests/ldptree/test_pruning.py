@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from example_models import protocol_of, totals_of
+from example_models import complete_tree, protocol_of, totals_of
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.tree_fit import fit_model
@@ -87,17 +87,9 @@ def test_smoothing_costs_nothing_where_there_is_little_noise() -> None:
 
 
 def balanced_evidence(rng: np.random.Generator, depth: int = 4):
-    nodes = np.arange(2 ** (depth + 1) - 1)
-    inner = nodes < 2**depth - 1
-    tree = Partition.of(
-        np.where(inner, 0, -1),
-        np.full(nodes.size, 0.5),
-        np.where(inner, 2 * nodes + 1, -1),
-        np.where(inner, 2 * nodes + 2, -1),
-    )
     cells = 2**depth
     return gather_class_evidence(
-        tree,
+        complete_tree(depth),
         private=rng.normal(300, 60, (cells, 2)),
         margin_noise=np.full(cells, 1_800.0),
         mass_noise=np.full(cells, 7_200.0),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from base_examples import protocol_of as base_protocol
+from seeded_words import words
 
-from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import DataError
 from ldptree.families.tree_fit import fit_regression
@@ -35,10 +35,6 @@ def protocol_of(choice="oue", epsilon=2.0, n_levels=4):
         simulation=mechanism.is_simulation_device,
         numeric=True,
     )
-
-
-def words(*key):
-    return Words.seeded(np.random.SeedSequence(key))
 
 
 def people(n, seed=3):

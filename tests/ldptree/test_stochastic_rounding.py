@@ -5,14 +5,10 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from seeded_words import words
 
-from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels, round_at_random
-
-
-def words(*key):
-    return Words.seeded(np.random.SeedSequence([31, *key]))
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 7, 257])

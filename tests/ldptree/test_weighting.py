@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from example_models import complete_tree
 
 from ldptree.inference import model_uncertainty
 from ldptree.inference.discrepancy import ALIKE, NATS_PER_COMPONENT, ROOT_GRID, STEP_GRID, DiscrepancyPrior
@@ -18,19 +19,6 @@ from ldptree.inference.weighting import (
     public_shares,
     weigh_evidence,
 )
-from ldptree.partition.tree import Partition
-
-
-def balanced(depth: int) -> Partition:
-    """A complete tree of this depth."""
-    nodes = np.arange(2 ** (depth + 1) - 1)
-    inner = nodes < 2**depth - 1
-    return Partition.of(
-        np.where(inner, 0, -1),
-        np.full(nodes.size, 0.5),
-        np.where(inner, 2 * nodes + 1, -1),
-        np.where(inner, 2 * nodes + 2, -1),
-    )
 
 
 def evidence(
@@ -49,7 +37,7 @@ def evidence(
     public = rng.multinomial(n_public, np.stack([1 - public_share, public_share], 1).ravel() / cells)
     noisy = private + rng.normal(0.0, math.sqrt(2 * noise), 2 * cells)
     return gather_class_evidence(
-        balanced(int(math.log2(cells))),
+        complete_tree(int(math.log2(cells))),
         private=noisy.reshape(cells, 2),
         margin_noise=np.full(cells, noise),
         mass_noise=np.full(cells, 4 * noise),
@@ -107,15 +95,6 @@ def test_lam_0_ignores_the_public_rows_and_infinity_the_reports() -> None:
     np.testing.assert_allclose(public.theta[at], found.public_margin[at] / found.public_mass[at])
     assert set(private.private_share) == {1.0}
     assert set(public.private_share) == {0.0}
-
-
-@pytest.mark.parametrize("lam", [0.1, 1.0, 50.0])
-def test_a_fixed_lam_decides_as_the_paper_where_its_denominator_is_positive(lam: float) -> None:
-    found = evidence(SHARES, SHARES, seed=2)
-    ratio = (found.private_margin + lam * found.public_margin) / (
-        found.private_mass + lam * found.public_mass
-    )
-    np.testing.assert_allclose(weigh_evidence(found, lam).theta, ratio)
 
 
 def test_a_cell_without_public_rows_rests_on_its_reports() -> None:
@@ -203,7 +182,7 @@ def test_more_classes_are_weighed_around_even_shares() -> None:
     private = rng.multinomial(9_000, [0.5, 0.3, 0.2], 4).astype(float)
     for k, share in enumerate((0.5, 0.3, 0.2)):
         found = gather_class_evidence(
-            balanced(2),
+            complete_tree(2),
             private=private,
             margin_noise=np.full(4, 10.0),
             mass_noise=np.full(4, 30.0),

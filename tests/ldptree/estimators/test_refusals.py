@@ -19,6 +19,17 @@ pytestmark = [
 
 EVERY, TREES = tuple(CASES), ("lpct", "lpdt")
 LAPLACE = '= "laplace" is a simulation device.* set random_state$'
+
+
+def shown(value):
+    """A pattern of it; of an object without its address."""
+    return (
+        re.escape(repr(value))
+        if isinstance(value, int | float | str | list)
+        else r"Generator\(PCG64\) at \w+"
+    )
+
+
 WRONG_PARAMETERS = [
     (EVERY, {"epsilon": 0}, "^epsilon must be"),
     (EVERY, {"epsilon": -1.0}, "^epsilon must be"),
@@ -32,7 +43,10 @@ WRONG_PARAMETERS = [
     (EVERY, {"feature_range": 3}, r"feature_range must be \(low, high\)"),
     (EVERY, {"feature_range": "01"}, "feature_range must be"),
     (EVERY, {"feature_range": ([0, 0], [1, 1])}, "each of 3 features"),
-    (EVERY, {"random_state": "x"}, "random_state must be None, a whole number"),
+    *(
+        (EVERY, {"random_state": wrong}, rf"^random_state must be None, a whole number from 0 to .*got {shown(wrong)}$")
+        for wrong in (-1, 2**32, 2**40, 10**400, 0.5, "x", True, np.nan, [1, 2], np.random.default_rng(0))
+    ),
     (RANGED, {"label_range": (-1.7e308, 1.7e308)}, "label.range"),
     (RANGED, {"label_range": (0, 5e-324)}, "label.range"),
     (TREES, {"mechanism": "ouee"}, "did you mean 'oue'"),

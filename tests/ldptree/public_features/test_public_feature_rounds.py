@@ -4,8 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from seeded_words import words
 
-from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.public_features import PublicFeatures
@@ -33,10 +33,6 @@ from ldptree.protocol.question import PublicView
 from ldptree.serialize import of_plain
 
 N = 600
-
-
-def words(seed=0):
-    return Words.seeded(np.random.SeedSequence(seed))
 
 
 @cache
