@@ -6,11 +6,14 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
+from itertools import cycle
 
 import numpy as np
 import pytest
+from seeded_words import words
 
-from ldptree.coins import Words, left_of
+from ldptree.coins import left_of
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ProtocolMismatch
 from ldptree.estimators.holders import respond_with
@@ -82,10 +85,8 @@ def rounds_conversation(name):
     view = PublicView.of(X, protects)
 
     def respond():
-        words = Words.seeded(np.random.SeedSequence(7))
-        return respond_in_rounds(
-            view, lambda question, at: question.randomize(X[at], y[at], protects[at], words)
-        )
+        coins = words(7)
+        return respond_in_rounds(view, lambda q, at: q.randomize(X[at], y[at], protects[at], coins))
 
     return family, view, respond
 
@@ -93,12 +94,18 @@ def rounds_conversation(name):
 CONVERSATIONS = dict.fromkeys(TREES, tree_conversation) | dict.fromkeys(ROUNDS, rounds_conversation)
 
 
+@cache
+def held(name):
+    """A conversation from its beginning to its end: the family, what it sees, its model, and the transcript."""
+    family, view, respond = CONVERSATIONS[name](name)
+    return family, view, *converse(family, view, respond())
+
+
 EPSILONS = (0.05, 0.1, 0.3, 0.7, 1.0, 1.1, 2.0, 3.3, 8.0)
 RHOS = (0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9, 0.99)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize(("epsilon", "rho"), [*zip(EPSILONS, cycle(RHOS), strict=False)])
 @pytest.mark.parametrize("mechanism", MASKED)
 def test_the_parts_of_an_epsilon_that_histoftree_splits_are_no_more_than_it_exactly(epsilon, rho, mechanism):
     """Its label is sent by what spends all of its part, as integers may not."""
@@ -106,13 +113,9 @@ def test_the_parts_of_an_epsilon_that_histoftree_splits_are_no_more_than_it_exac
     protects = np.tile([False, False, True], (len(X), 1))
     problem = LearningProblem(columns=("a", "b", "c"), epsilon=epsilon, label=(-0.5, 1.5), seed=3)
     family = FAMILIES["histoftree"].build(problem, rho=rho, mechanism=mechanism, label="laplace", t=2, p=1)
-    words = Words.seeded(np.random.SeedSequence(7))
-
-    def answer(question, at):
-        return question.randomize(X[at], y[at], protects[at], words)
-
-    view = PublicView.of(X, protects)
-    label, cells = (one.question for one in collect_answers(family, view, respond_in_rounds(view, answer)))
+    view, coins = PublicView.of(X, protects), words(7)
+    answer = respond_in_rounds(view, lambda q, at: q.randomize(X[at], y[at], protects[at], coins))
+    label, cells = (one.question for one in collect_answers(family, view, answer))
     assert Fraction(label.epsilon) + Fraction(cells.epsilon) <= Fraction(epsilon)
     coins = [Grr.for_values(cells.epsilon, size).epsilon for size in range(2, 9)]
     assert max(coins) <= cells.epsilon
@@ -129,8 +132,7 @@ def test_what_is_left_of_an_epsilon_is_the_most_that_does_not_exceed_it(epsilon,
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation_ends_and_no_question_is_asked_twice(name):
-    family, view, respond = CONVERSATIONS[name](name)
-    transcript = collect_answers(family, view, respond())
+    family, view, _, transcript = held(name)
     assert 1 <= len(transcript) <= 6
     assert family.ask(view, transcript) is None
     digests = [digest_of(answered) for answered in transcript]
@@ -140,8 +142,7 @@ def test_a_conversation_ends_and_no_question_is_asked_twice(name):
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation_that_stopped_anywhere_goes_on_with_the_same_question(name):
     """A family keeps no state: what it asks next follows from what was published."""
-    family, view, respond = CONVERSATIONS[name](name)
-    transcript = collect_answers(family, view, respond())
+    _, _, _, transcript = held(name)
     for done, answered in enumerate(transcript):
         again, seen, _ = CONVERSATIONS[name](name)
         assert question_digest(again.ask(seen, transcript[:done])) == digest_of(answered)
@@ -149,16 +150,14 @@ def test_a_conversation_that_stopped_anywhere_goes_on_with_the_same_question(nam
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_the_same_answers_give_the_same_model(name):
-    family, view, respond = CONVERSATIONS[name](name)
-    model, transcript = converse(family, view, respond())
+    _, _, model, transcript = held(name)
     again, seen, _ = CONVERSATIONS[name](name)
     assert again.fit(seen, transcript).digest == model.digest
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_question_comes_back_from_its_text_asks_the_same_and_nothing_else_passes_for_it(name):
-    family, view, respond = rounds_conversation(name)
-    transcript = collect_answers(family, view, respond())
+    _, view, _, transcript = held(name)
     rows, labels = np.random.default_rng(5).random((20, 3)), np.linspace(-0.5, 1.5, 20)
     mask = np.zeros((20, 3), dtype=bool)
     for question, respondents in ((one.question, one.respondents) for one in transcript):
@@ -166,10 +165,7 @@ def test_a_question_comes_back_from_its_text_asks_the_same_and_nothing_else_pass
         again = question_from_json(json.dumps(plain))
         assert again.to_json() == question.to_json()
         np.testing.assert_array_equal(again.respondents(view.n), respondents)
-        sent = [
-            one.randomize(rows, labels, mask, Words.seeded(np.random.SeedSequence(3)))
-            for one in (question, again)
-        ]
+        sent = (one.randomize(rows, labels, mask, words(3)) for one in (question, again))
         np.testing.assert_array_equal(*sent)
         for key in plain:
             with pytest.raises(ProtocolMismatch):
@@ -181,8 +177,7 @@ def test_a_question_comes_back_from_its_text_asks_the_same_and_nothing_else_pass
 
 @pytest.mark.parametrize("name", TREES)
 def test_a_model_is_the_same_from_public_evidence_that_was_written_down(name):
-    family, view, respond = tree_conversation(name)
-    model, transcript = converse(family, view, respond())
+    family, view, model, transcript = held(name)
 
     def read_back(counted):
         text = json.dumps(counted.published.evidence.to_json())

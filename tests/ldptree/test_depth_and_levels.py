@@ -26,16 +26,31 @@ def test_the_synthetic_pair_gets_the_depths_that_are_best_in_hindsight():
     assert [automatic_depth(2, 10_000, epsilon, 2) for epsilon in (0.5, 1, 2, 4, 8)] == [3, 4, 4, 6, 8]
 
 
-def test_more_holders_or_more_epsilon_never_make_the_tree_shallower():
-    by_holders = [automatic_depth(10, 10**e, 1.0, 2) for e in range(9)]
-    by_epsilon = [automatic_depth(10, 10_000, epsilon, 2) for epsilon in (0.1, 0.5, 1, 2, 4, 8, 16)]
-    assert by_holders == sorted(by_holders)
-    assert by_epsilon == sorted(by_epsilon)
+def depth_of_number(*arguments, **settings):
+    return number_depths(*arguments, **settings).asked
 
 
-def test_there_is_at_least_one_split_and_never_more_cells_than_a_report_can_name():
-    assert automatic_depth(1, 1, 0.01, 2) == 1
-    assert automatic_depth(100, 10**12, 1e9, 2) == MAX_DEPTH
+DEPTHS = [
+    lambda *sizes: automatic_depth(*sizes, 2),
+    depth_of_number,
+    lambda *sizes: depth_of_number(*sizes, n_public=500, min_samples_leaf=5),
+]
+
+
+@pytest.mark.parametrize("depth", DEPTHS, ids=["classes", "a number", "a number, public rows"])
+def test_more_holders_or_more_epsilon_never_make_the_tree_shallower_within_one_split_and_what_a_report_can_name(
+    depth,
+):
+    by_holders = [depth(10, 10**e, 1.0) for e in range(9)]
+    by_epsilon = [depth(10, 10_000, epsilon) for epsilon in (0.1, 0.5, 1, 2, 4, 8, 16)]
+    for found in (by_holders, by_epsilon):
+        assert found == sorted(found)
+        assert found[0] < found[-1]
+    assert depth(1, 1, 0.01) == 1 or depth is DEPTHS[2]
+    assert depth(100, 10**12, 1e9 if depth is DEPTHS[0] else 60.0) == MAX_DEPTH
+    for sizes in ((0, 10, 1.0), (2, 0, 1.0), (2, 10, -1.0)):
+        with pytest.raises(ConfigError):
+            depth(*sizes)
 
 
 @pytest.mark.parametrize("mechanism", CHOICES)
@@ -43,12 +58,6 @@ def test_auto_is_no_shallower_than_a_given_mechanism_by_more_than_one(mechanism)
     for epsilon in (0.5, 2.0, 6.0):
         given = automatic_depth(20, 50_000, epsilon, 2, mechanism)
         assert automatic_depth(20, 50_000, epsilon, 2) >= given - 1
-
-
-def test_sizes_that_make_no_sense_are_refused():
-    for arguments in ((0, 10, 1.0, 2), (2, 0, 1.0, 2), (2, 10, 1.0, 1), (2, 10, -1.0, 2)):
-        with pytest.raises(ConfigError):
-            automatic_depth(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -71,23 +80,12 @@ def test_how_few_public_rows_a_cell_may_have(learned, n_public, settings, fewest
     assert default_min_samples_leaf(learned, n_public, **settings) == fewest
 
 
+def test_one_class_is_none():
+    with pytest.raises(ConfigError):
+        automatic_depth(2, 10, 1.0, 1)
+
+
 # of a number
-
-
-def asked(*arguments, **settings):
-    return number_depths(*arguments, **settings).asked
-
-
-def test_more_holders_or_more_epsilon_never_make_the_tree_of_a_number_shallower():
-    for settings in ({}, {"n_public": 500, "min_samples_leaf": 5}):
-        by_holders = [asked(10, 10**e, 1.0, **settings) for e in range(9)]
-        by_epsilon = [asked(10, 10_000, epsilon, **settings) for epsilon in (0.1, 0.5, 1, 2, 4, 8, 16)]
-        assert by_holders == sorted(by_holders)
-        assert by_epsilon == sorted(by_epsilon)
-        assert by_holders[0] < by_holders[-1]
-        assert by_epsilon[0] < by_epsilon[-1]
-    assert asked(1, 1, 0.01) == 1
-    assert asked(100, 10**12, 60.0) == MAX_DEPTH
 
 
 def test_public_rows_carry_a_depth_of_their_own_below_what_is_asked_about():
@@ -105,22 +103,16 @@ def test_where_edges_are_cut_one_tree_serves_both():
 @pytest.mark.parametrize("n_private", [1_000, 12_000, 100_000])
 def test_no_more_cells_are_asked_about_than_leave_the_mean_of_all_reports_quiet(n_private, epsilon):
     sd = 0.13
-    depth = asked(4, n_private, epsilon, n_public=1500, min_samples_leaf=5, label_sd=sd)
+    depth = depth_of_number(4, n_private, epsilon, n_public=1500, min_samples_leaf=5, label_sd=sd)
     mechanism = number_mechanism_for("auto", epsilon, 2**depth)
     noise = (2**depth * mechanism.margin_variance_per_holder() / n_private) ** 0.5 / (2 * sd)
     assert depth == 1 or noise <= MOST_NOISE_OF_ALL
 
 
 def test_labels_that_fill_little_of_their_range_leave_more_noise_and_a_shallower_tree():
-    found = [asked(8, 10_000, 4.0, label_sd=sd) for sd in (0.01, 0.05, 0.2, 0.5)]
+    found = [depth_of_number(8, 10_000, 4.0, label_sd=sd) for sd in (0.01, 0.05, 0.2, 0.5)]
     assert found == sorted(found)
     assert found[0] < found[-1]
-
-
-def test_sizes_that_make_no_sense_of_a_number_are_refused():
-    for arguments in ((0, 10, 1.0), (2, 0, 1.0), (2, 10, -1.0)):
-        with pytest.raises(ConfigError):
-            number_depths(*arguments)
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -64,10 +64,22 @@ def test_one_class_alone_has_no_auc_and_a_sure_error_a_finite_loss() -> None:
     assert got.to_json()["confusion"] == [[0, 0], [1, 1]]
 
 
-@pytest.mark.parametrize("labels", [[], [-1, -1], [2, 0], [-2, 0], [0, 1, 0]])
-def test_what_cannot_be_scored_is_refused(labels: list[int]) -> None:
-    with pytest.raises(DataError, match="scores"):
-        score(np.array(labels, dtype=int), np.full((2, 2), 0.5) if labels else np.empty((0, 2)))
+@pytest.mark.parametrize(
+    ("score_of", "labels", "said", "message"),
+    [
+        *(
+            (score, np.array(labels, dtype=int), np.full((2 * bool(labels), 2), 0.5), "scores")
+            for labels in ([], [-1, -1], [2, 0], [-2, 0], [0, 1, 0])
+        ),
+        (score_numbers, np.ones(2), np.ones(3), "do not fit"),
+        (score_numbers, np.ones(0), np.ones(0), "no row"),
+        (score_numbers, np.array([1.0, np.nan]), np.ones(2), "no finite number"),
+        (score_numbers, np.ones(2), np.array([1.0, np.inf]), "no finite number"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(score_of, labels, said, message):
+    with pytest.raises(DataError, match=message):
+        score_of(labels, said)
 
 
 # how sure an accuracy is
@@ -114,12 +126,7 @@ def test_a_lead_is_surer_where_both_err_on_the_same_rows():
     assert sum(close) / 2 == pytest.approx(0.01)
     assert sum(wide) / 2 == pytest.approx(0.01)
     assert close[0] > 0 > wide[0]
-
-
-def test_a_lead_is_against_the_other_and_none_over_oneself():
-    ours, other = np.array([True, True, False, True]), np.array([True, False, False, False])
-    low, high = paired_lead(ours, other)
-    assert paired_lead(other, ours) == (-high, -low)
+    assert paired_lead(shared, ours) == (-close[1], -close[0])
     assert paired_lead(ours, ours) == (0.0, 0.0)
 
 
@@ -140,24 +147,8 @@ def test_scores_are_those_of_the_textbooks(rows):
     assert found.mae == pytest.approx(mean_absolute_error(truth, said))
     assert found.r2 == pytest.approx(r2_score(truth, said))
     assert score_numbers(truth, truth).to_json() == {"mse": 0.0, "mae": 0.0, "r2": 1.0}
-
-
-def test_labels_that_are_all_equal_have_no_r2():
+    # of labels that are all equal nothing is explained
     assert score_numbers(np.ones(5), np.zeros(5)).to_json() == {"mse": 1.0, "mae": 1.0, "r2": None}
-
-
-@pytest.mark.parametrize(
-    ("labels", "said", "message"),
-    [
-        (np.ones(2), np.ones(3), "do not fit"),
-        (np.ones(0), np.ones(0), "no row"),
-        (np.array([1.0, np.nan]), np.ones(2), "no finite number"),
-        (np.ones(2), np.array([1.0, np.inf]), "no finite number"),
-    ],
-)
-def test_numbers_that_cannot_be_scored_are_refused(labels, said, message):
-    with pytest.raises(DataError, match=message):
-        score_numbers(labels, said)
 
 
 def test_the_interval_holds_the_true_error_as_often_as_it_says():
@@ -199,10 +190,7 @@ def test_no_bin_is_small_and_every_row_is_in_one(n, n_predictions):
         assert b["true_sd"] == pytest.approx(truth[inside].std())
 
 
-def test_many_different_predictions_fill_all_the_bins():
+def test_many_different_predictions_fill_all_the_bins_and_fewer_rows_than_a_bin_holds_none():
     said = np.arange(1200.0)
     assert [b["n"] for b in bins_of(said, said)] == [100] * MOST_BINS
-
-
-def test_fewer_rows_than_a_bin_holds_give_none():
-    assert bins_of(np.zeros(SMALLEST_BIN - 1), np.zeros(SMALLEST_BIN - 1)) == []
+    assert bins_of(said[: SMALLEST_BIN - 1], said[: SMALLEST_BIN - 1]) == []

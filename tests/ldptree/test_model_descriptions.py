@@ -17,6 +17,8 @@ from ldptree.protocol.totals import Totals
 from tasks.page.units import figures, raw_number, say_condition
 
 NO_YES = ("no", "yes")
+X = Encoding((NumericFeature("x", 0.0, 1.0),))
+HALVES = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
 
 
 @pytest.fixture(scope="module")
@@ -251,10 +253,7 @@ def test_codes_are_called_by_their_names_where_they_have_some():
 
 
 def test_an_inner_node_says_the_average_of_its_cells():
-    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    root = tree_of(
-        fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[3000, 1000], [200, 800]], NO_YES)
-    )
+    root = tree_of(fitted(X, HALVES, [[3000, 1000], [200, 800]], NO_YES))
     left, right = root.children
     mean = left.share * left.estimates[0].value + right.share * right.estimates[0].value
     assert root.estimates[0].value == pytest.approx(mean)
@@ -271,8 +270,7 @@ def test_a_missing_value_and_a_test_that_parts_nothing_are_said_in_words():
 
 
 def test_private_shares_are_shares_even_where_noise_makes_totals_negative():
-    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    model = model_of(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, [[0, 0], [40, 10]])
+    model = model_of(X, HALVES, [[0, 0], [40, 10]])
     counts = model.private_total[model.partition.leaves].sum(axis=1)
     shares = share_below(model.partition, counts)
     assert shares[0] == pytest.approx(1.0)
@@ -281,9 +279,8 @@ def test_private_shares_are_shares_even_where_noise_makes_totals_negative():
 
 
 def test_of_three_classes_every_share_is_said_and_the_reports_alone_are_not_shrunk():
-    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     counts = np.array([[9000, 500, 500], [1000, 6000, 3000]])
-    fit = fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, counts, ("a", "b", "c"))
+    fit = fitted(X, HALVES, counts, ("a", "b", "c"))
     left, right = described(*fit).cells
     assert (left.decision, right.decision) == ("a", "b")
     # noise at this budget is far below 0.01
@@ -293,18 +290,15 @@ def test_of_three_classes_every_share_is_said_and_the_reports_alone_are_not_shru
 
 
 def test_an_error_is_given_for_cells_alone():
-    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    root = tree_of(fitted(Encoding((NumericFeature("x", 0.0, 1.0),)), tree, np.full((2, 2), 500), NO_YES))
+    root = tree_of(fitted(X, HALVES, np.full((2, 2), 500), NO_YES))
     assert root.estimates[0].sd is None
     assert all(0 < child.estimates[0].sd < 0.5 for child in root.children)
 
 
 def test_a_difference_between_private_and_public_people_is_found_where_there_is_one():
-    tree = Partition.of([0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
-    encoding = Encoding((NumericFeature("x", 0.0, 1.0),))
     private = np.array([[4000, 6000], [2000, 8000]])
-    alike = described(*fitted(encoding, tree, private, NO_YES, public=private // 10))
-    apart = described(*fitted(encoding, tree, private, NO_YES, public=np.array([[800, 200], [600, 400]])))
+    alike = described(*fitted(X, HALVES, private, NO_YES, public=private // 10))
+    apart = described(*fitted(X, HALVES, private, NO_YES, public=np.array([[800, 200], [600, 400]])))
     assert abs(alike.differences[0].value) < 0.05
     assert apart.is_found
     assert apart.differences[0].value == pytest.approx(0.4, abs=0.08)  # 0.6 - 0.2 and 0.8 - 0.4
