@@ -6,22 +6,8 @@ from xml.etree import ElementTree
 
 HARMLESS = {"div", "p", "svg", "title", "path", "text"}
 ATTRIBUTES = {
-    "style",
-    "role",
-    "viewBox",
-    "width",
-    "height",
-    "font-size",
-    "font-family",
-    "fill",
-    "d",
-    "stroke",
-} | {
-    "stroke-width",
-    "opacity",
-    "x",
-    "y",
-    "text-anchor",
+    *("style", "role", "viewBox", "width", "height", "font-size", "font-family", "fill", "d", "stroke"),
+    *("stroke-width", "opacity", "x", "y", "text-anchor"),
 }
 
 

@@ -99,20 +99,27 @@ def test_a_planted_shift_is_recovered_where_it_is(forest):
         assert "wrong on private people" in found.says
 
 
+def corrections(correction, sd, *, observed=None, noise_sd=1e-3, prior=ALIKE):
+    """Of cells alike in size, which no clipping hides."""
+    correction = np.array(correction, float)
+    n, m = correction.shape
+    return Corrections(
+        share=np.full(n, 1 / n),
+        correction=correction,
+        sd=np.array(sd, float),
+        hidden=np.zeros((2, n, m)),
+        observed=correction if observed is None else np.array(observed, float),
+        noise_sd=np.full((n, m), noise_sd),
+        discrepancy=correction,
+        priors=(prior,) * m,
+    )
+
+
 @pytest.mark.parametrize("classes", [(), ("bus", "taxi", "app")])
 def test_the_line_names_the_clearest_correction_not_the_largest(classes):
-    correction, sd = np.array([[-0.02, 0.0], [0.01, 0.004]]), np.array([[0.29, 0.0], [0.002, 0.002]])
     m = 2 if classes else 1
-    found = Corrections(
-        share=np.array([0.5, 0.5]),
-        correction=correction[:, :m],
-        sd=sd[:, :m],
-        hidden=np.zeros((2, 2, m)),
-        observed=correction[:, :m],
-        noise_sd=np.full((2, m), 1e-3),
-        discrepancy=correction[:, :m],
-        priors=(replace(ALIKE, root=1.0),) * m,
-    )
+    correction, sd = np.array([[-0.02, 0.0], [0.01, 0.004]]), np.array([[0.29, 0.0], [0.002, 0.002]])
+    found = corrections(correction[:, :m], sd[:, :m], prior=replace(ALIKE, root=1.0))
     assert "+0.01 (sd 0.002) where that is clearest, in 2 cells" in found.says_of(classes)
     assert ("share of bus corrected" in found.says_of(classes)) == bool(classes)
 
@@ -378,34 +385,14 @@ def test_a_residual_that_cannot_be_told_is_not_a_number():
 
 
 def test_evidence_counts_standard_deviations_of_the_reports_noise():
-    one = np.array([[2.0]])
-    found = Corrections(
-        share=np.ones(1),
-        correction=one,
-        sd=one,
-        hidden=np.zeros((2, 1, 1)),
-        observed=one,
-        noise_sd=one / 4,
-        discrepancy=one,
-        priors=(ALIKE,),
-    )
+    found = corrections([[2.0]], [[2.0]], noise_sd=0.5)
     assert found.evidence.tolist() == [[4.0]]
     assert found.chance == pytest.approx(6.3e-5, rel=0.01)
     assert not found.has_no_effect
 
 
 def test_a_correction_of_nothing_never_says_that_the_model_is_wrong():
-    zero, one = np.zeros((1, 1)), np.ones((1, 1))
-    found = Corrections(
-        share=np.ones(1),
-        correction=zero,
-        sd=zero,
-        hidden=np.zeros((2, 1, 1)),
-        observed=one,
-        noise_sd=one / 4,
-        discrepancy=zero,
-        priors=(ALIKE,),
-    )
+    found = corrections([[0.0]], [[0.0]], observed=[[1.0]], noise_sd=0.25)
     assert not found.has_no_effect
     assert found.says.startswith("Nothing is added: in 1 cell the reports differ")
 

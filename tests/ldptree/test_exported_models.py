@@ -111,23 +111,18 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("name", TREES)
-def test_sql_says_what_a_tree_says_of_every_kind_of_row(name: str) -> None:
-    model = TREES[name]()
-    raw = rows_of(model, 400, 1)
+OUTSIDE = ("rows outside are dropped", "a number, outside", "a number, default")
+CORRECTED = [*((kind, 0) for kind in KINDS), ("number", 1), ("two classes, logistic", 1)]
+
+
+@pytest.mark.parametrize("name", [*TREES, *CORRECTED], ids=str)
+def test_sql_says_what_a_model_says_of_every_kind_of_row(name) -> None:
+    """Of a corrected model both parts; some rows get the default."""
+    model = TREES[name]() if name in TREES else random_corrected(*name)
+    raw = rows_of(model, 400, 1) if name in TREES else hard_rows(model, 300, name[1])
     assert_sql_says_the_same(model, raw, 'my "table"; --')
-    if name in ("rows outside are dropped", "a number, outside", "a number, default"):
+    if name in OUTSIDE or name in CORRECTED:
         assert (model.cells(raw) < 0).any()
-
-
-@pytest.mark.parametrize(
-    ("kind", "seed"), [(kind, 0) for kind in KINDS] + [("number", 1), ("two classes, logistic", 1)]
-)
-def test_sql_says_both_parts_of_a_corrected_model_of_every_kind_of_row(kind: str, seed: int) -> None:
-    model = random_corrected(kind, seed)
-    raw = hard_rows(model, 300, seed)
-    assert (model.cells(raw) < 0).any()  # some rows get the default
-    assert_sql_says_the_same(model, raw)
 
 
 def test_a_cell_without_any_evidence_is_anywhere_in_the_range() -> None:

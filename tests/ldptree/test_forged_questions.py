@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from seeded_words import words as seeded
 
-from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, ProtocolMismatch
 from ldptree.families.family import converse, respond_in_rounds
@@ -23,7 +23,7 @@ def asked():
     rng = np.random.default_rng(0)
     rows, labels = rng.random((600, 2)), rng.uniform(-1, 1, 600)
     protects = np.tile([True, False], (600, 1))
-    words = Words.seeded(np.random.SeedSequence(1))
+    words = seeded(1)
     columns = Encoding((NumericFeature("a", 0.0, 1.0), NumericFeature("b", 0.0, 1.0)))
     curators = (
         HistOfTree(epsilon=2.0, encoding=columns, low=-1.0, high=1.0, seed=0, s=1, t=2, p=1),

@@ -203,28 +203,8 @@ def test_every_field_has_to_be_there_and_of_its_type_though_the_digest_fits(name
 
 
 ODD = st.sampled_from(
-    [
-        None,
-        True,
-        -1,
-        0,
-        2**31,
-        10**400,
-        0.5,
-        -0.5,
-        1e300,
-        "",
-        "inf",
-        "-inf",
-        "nan",
-        "1",
-        [],
-        [[]],
-        [0],
-        {},
-        {"x": 1},
-    ]
-)
+    [None, True, -1, 0, 2**31, 10**400, 0.5, -0.5, 1e300, "", "inf", "-inf", "nan", "1", [], [[]], [0], {}, {"x": 1}]
+)  # fmt: skip
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from number_examples import Asked
 from scipy.stats import kstest
+from seeded_words import words as seeded
 
-from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.family import converse, respond_in_rounds
 from ldptree.families.histoftree import HistOfTree, choose_shape
@@ -198,7 +198,7 @@ class Collected:
             epsilon=EPSILON, encoding=Encoding(names), low=-M, high=M, s=1, t=2, p=2,
             mechanism=mechanism, label="laplace",
         )  # fmt: skip
-        view, words = PublicView.of(self.X, self.W), Words.seeded(np.random.SeedSequence(1))
+        view, words = PublicView.of(self.X, self.W), seeded(1)
         answer = respond_in_rounds(
             view, lambda question, at: question.randomize(self.X[at], self.y[at], self.W[at], words)
         )

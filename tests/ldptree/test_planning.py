@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from first_fast import first_fast
+from seeded_words import words as seeded
 
-from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
 from ldptree.families import FAMILIES, LearningProblem
@@ -151,7 +151,7 @@ def test_simulated_means_of_cells_vary_as_the_exact_variance_says(name, label):
     shares, weights = shares_of_cells(protocol, people), class_weights(protocol)
     sums, stated = [], []
     for number in range(200):
-        (totals,) = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(number)))
+        (totals,) = learner.respond(protocol, people, n, seeded(number))
         sums.append(totals.counts @ weights)
         stated.append(mean_variance(protocol, totals, shares))
     found = np.var(sums, axis=0, ddof=1) / (n * np.maximum(shares, 0.25 / protocol.n_cells)) ** 2
@@ -168,7 +168,7 @@ def test_the_smallest_error_is_found_with_the_stated_power_wherever_it_is(wrong)
     n, epsilon = 30_000, 2.0
     protocol = learner.ask(n, epsilon)[2].protocol
     people = learner.split.people
-    usual = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(1)))[0]
+    usual = learner.respond(protocol, people, n, seeded(1))[0]
     shares = shares_of_cells(protocol, people)
     shares = shares / shares.sum()
     variance = mean_variance(protocol, usual, shares)
@@ -197,7 +197,7 @@ def test_the_smallest_error_falls_with_epsilon_and_at_the_own_one_is_that_of_the
     learner = LearnerOfTotals(building("correction", rows.label), split_of(rows, 1))
     n, epsilon, people = 30_000, 2.0, learner.split.people
     protocol = learner.ask(n, epsilon)[2].protocol
-    reported = learner.respond(protocol, people, n, Words.seeded(np.random.SeedSequence(1)))[0]
+    reported = learner.respond(protocol, people, n, seeded(1))[0]
     found = smallest_errors(protocol, reported, 0.5, (1e-30, 0.5, epsilon, 4.0))
     assert [*found] == [0.5, 2.0, 4.0]  # at the first reports would carry nothing
     assert found[0.5] > found[2.0] > found[4.0] > 0

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from seeded_words import words as seeded
 
-from ldptree.coins import Words
 from ldptree.errors import DataError
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.protocol.totals import Totals
@@ -18,7 +18,7 @@ def made(name, n_cells=4, n_classes=2, n=4000, epsilon=2.0, seed=1):
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, rng.dirichlet(np.ones(mechanism.k)))
     values = np.repeat(np.arange(mechanism.k), counts)
-    raw = mechanism.aggregate(mechanism.randomize(values, Words.seeded(np.random.SeedSequence(seed))))
+    raw = mechanism.aggregate(mechanism.randomize(values, seeded(seed)))
     return counts, mechanism, Totals.from_raw(raw, mechanism=mechanism, n_private=n, depth=2)
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from seeded_words import words as seeded
 
-from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.families.histoftree import CellsQuestion, HistOfTree
 from ldptree.mechanisms.masked import MASKED
@@ -122,7 +122,7 @@ def test_each_question_keeps_to_its_own_epsilon(mechanism):
     asks = curator(mechanism=mechanism, rho=0.25)
     shown = PublicView.of(np.vstack([ROW, OTHERS]), protects)
     first = asks.ask(shown, [])
-    reports = first.randomize(shown.values, np.zeros(3), protects, Words.seeded(np.random.SeedSequence(0)))
+    reports = first.randomize(shown.values, np.zeros(3), protects, seeded(0))
     second = asks.ask(shown, [AnsweredQuestion(first, np.arange(3), reports)])
     assert first.epsilon + second.epsilon <= EPSILON * (1 + 1e-12)
     assert second.epsilon == pytest.approx(EPSILON / 4)
@@ -163,7 +163,7 @@ def test_the_model_is_made_of_the_transcript_and_of_what_is_shown():
     X, protects = rng.random((300, D)), rng.random((300, D)) < 0.4
     asks = curator(p=3)
     shown = PublicView.of(X, protects)
-    words = Words.seeded(np.random.SeedSequence(1))
+    words = seeded(1)
     answers = []
     while (question := asks.ask(shown, answers)) is not None:
         reports = question.randomize(X, np.sin(X[:, 0]), protects, words)
@@ -185,7 +185,7 @@ def test_what_is_drawn_is_what_the_law_says(mechanism, release):
     tree = Partition.of([1, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1])
     question = CellsQuestion(Product(Histogram((0,), 2), tree), MASKED[mechanism](1.0, 4), release)
     own, n = np.array([True, False, False]), 30_000
-    words = Words.seeded(np.random.SeedSequence(3))
+    words = seeded(3)
     reports = question.randomize(np.tile(ROW, (n, 1)), np.zeros(n), np.tile(own, (n, 1)), words)
     assert question.is_valid(reports).all()
     drawn = defaultdict(int)
