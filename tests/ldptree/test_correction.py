@@ -96,7 +96,7 @@ def test_a_planted_shift_is_recovered_where_it_is(forest):
         assert (found.sd > 0).all()
         assert not found.has_no_effect
         assert found.chance < 1e-6
-        assert "wrong on private people" in found.says
+        assert "wrong on private people" in found.says_of(())
 
 
 def corrections(correction, sd, *, observed=None, noise_sd=1e-3, prior=ALIKE):
@@ -137,7 +137,7 @@ def test_little_is_corrected_and_nothing_is_said_where_people_are_alike(forest):
     assert len(silent) >= 27
     assert sum((c.correction**2).sum() for c in silent) < 0.05 * sum((c.observed**2).sum() for c in silent)
     assert sum(c.has_no_effect for c in found) >= 22
-    assert "Within noise of nothing" in next(c for c in found if c.has_no_effect).says
+    assert "Within noise of nothing" in next(c for c in found if c.has_no_effect).says_of(())
 
 
 def test_the_observed_means_are_unbiased_with_the_stated_variance(forest):
@@ -209,7 +209,7 @@ def test_a_public_model_of_few_rows_is_not_called_wrong_for_private_people_in_pa
             found = correct(plan, moved)
             assert not found.has_no_effect
             assert found.is_particular == is_particular
-            assert ("in particular" if is_particular else "perhaps for everybody") in found.says
+            assert ("in particular" if is_particular else "perhaps for everybody") in found.says_of(())
 
 
 def test_two_standard_deviations_cover_the_truth_though_the_public_model_knows_no_doubt(forest):
@@ -394,7 +394,7 @@ def test_evidence_counts_standard_deviations_of_the_reports_noise():
 def test_a_correction_of_nothing_never_says_that_the_model_is_wrong():
     found = corrections([[0.0]], [[0.0]], observed=[[1.0]], noise_sd=0.25)
     assert not found.has_no_effect
-    assert found.says.startswith("Nothing is added: in 1 cell the reports differ")
+    assert found.says_of(()).startswith("Nothing is added: in 1 cell the reports differ")
 
 
 # how sure an average of corrections is: as sure as the whole posterior

@@ -324,12 +324,19 @@ def test_an_interval_of_m_figures_holds_another_one_with_its_stated_probability(
     assert holds == pytest.approx(0.8, abs=0.025)
 
 
-@pytest.mark.slow
-def test_gains_verdicts_and_errors_that_are_found_never_turn_back():
+GRID = [500, 4_000, 32_000], [0.5, 2.0, 4.0]
+
+
+@pytest.fixture(scope="module")
+def on_a_grid():
+    """A forecaster, and its forecasts."""
     simulated = forecaster("correction", size=0.3, n=600, by_coins=True)
-    sizes, epsilons = [500, 4_000, 32_000], [0.5, 2.0, 4.0]
-    shape = len(epsilons), len(sizes)
-    found = simulated.forecast(sizes, epsilons)
+    return simulated, simulated.forecast(*GRID)
+
+
+@pytest.mark.slow
+def test_gains_verdicts_and_errors_that_are_found_never_turn_back(on_a_grid):
+    (simulated, found), shape = on_a_grid, (3, 3)
     raw = [simulated.figure("planted", one.holders, one.epsilon) for one in found]
     assert turns_back(np.reshape(raw, shape)), "nothing was to be made monotone"
     worth = np.reshape([one.is_worth_it for one in found], shape).astype(int)
@@ -381,18 +388,17 @@ def test_what_a_family_refuses_of_the_grid_it_refuses_after_one_model(monkeypatc
     assert len(fitted) == 1
 
 
-class Steady:
-    """Stands in for a forecaster whose figure is known: .5 of one person, and .1 more for each tenfold."""
+def standing_in(figure):
+    """For a forecaster, with a known figure by the number of people."""
+    return SimpleNamespace(sign=1, in_rounds=False, figure=lambda kind, holders, epsilon: figure(holders))
 
-    sign, in_rounds = 1, False
 
-    def figure(self, kind, holders, epsilon):
-        return 0.5 + 0.1 * math.log10(holders)
+STEADY = standing_in(lambda holders: 0.5 + 0.1 * math.log10(holders))
 
 
 @pytest.mark.parametrize(("wanted", "needed"), [(0.8, 1000), (0.95, 31622.8), (0.6, HOLDERS[0]), (1.3, None)])
 def test_people_are_solved_for_what_is_wanted(wanted, needed):
-    found = solve_holders(Figure(Steady(), wanted), [], 2.0)
+    found = solve_holders(Figure(STEADY, wanted), [], 2.0)
     if needed is None:
         assert found == Need(given=2.0, needed=None, most=backwards.HOLDERS[-1])
     else:
@@ -407,15 +413,13 @@ def test_no_more_people_are_asked_for_than_a_row_of_the_plan_that_reaches_it_has
         SimpleNamespace(holders=n, epsilon=2.0, kinds={"planted": SimpleNamespace(mean=0.8374 + by)})
         for n, by in reached.items()
     ]
-    assert solve_holders(Figure(Steady(), 0.8374), rows, 2.0).needed == 2_371
+    assert solve_holders(Figure(STEADY, 0.8374), rows, 2.0).needed == 2_371
 
 
 @pytest.mark.slow
-def test_what_is_solved_backwards_agrees_with_the_plan_and_never_turns_back():
+def test_what_is_solved_backwards_agrees_with_the_plan_and_never_turns_back(on_a_grid):
     """Gains are smoothed over the whole grid, so that those of one simulation say otherwise between its sizes and beyond them."""
-    simulated = forecaster("correction", size=0.3, n=600, by_coins=True)
-    sizes, epsilons = [500, 4_000, 32_000], [0.5, 2.0, 4.0]
-    found = simulated.forecast(sizes, epsilons)
+    (simulated, found), (_, epsilons) = on_a_grid, GRID
     reached = [one.kinds["planted"].mean for one in found]
     for wanted in np.linspace(min(reached), max(reached), 7)[1:-1]:
         goal = Figure(simulated, float(wanted))
@@ -430,17 +434,10 @@ def test_what_is_solved_backwards_agrees_with_the_plan_and_never_turns_back():
         assert needed <= one.epsilon * 1.1 if one.smallest.error <= 0.2 else needed > one.epsilon
 
 
-class Bumpy:
-    """Stands in for a forecaster whose simulation falls back at 10,000 people by chance."""
-
-    sign, in_rounds = 1, False
-
-    def figure(self, kind, holders, epsilon):
-        return {3_000: 0.8, 10_000: 0.6, 30_000: 0.9}.get(holders, 0.5 if holders < 3_000 else 0.95)
-
-
 def test_where_a_simulation_falls_back_by_chance_its_mean_counts():
-    assert solve_holders(Figure(Bumpy(), 0.75), [], 2.0).needed > 10_000
+    reached = {3_000: 0.8, 10_000: 0.6, 30_000: 0.9}
+    bumpy = standing_in(lambda holders: reached.get(holders, 0.5 if holders < 3_000 else 0.95))
+    assert solve_holders(Figure(bumpy, 0.75), [], 2.0).needed > 10_000
 
 
 def test_too_few_public_rows_are_refused_with_what_to_do():
