@@ -113,9 +113,14 @@ class Settings:
         return {field.name: field.default for field in fields(cls)}
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The value of each setting."""
+        return {name: getattr(self, name) for name in self.names()}
+
+    @property
     def plain(self) -> dict[str, Any]:
         """The values as JSON writes them, which has no infinite number."""
-        return {name: _plain(getattr(self, name)) for name in self.names()}
+        return {name: _plain(value) for name, value in self.values.items()}
 
     @classmethod
     def list_faults(cls, values: Mapping[str, Any]) -> list[tuple[str, str]]:

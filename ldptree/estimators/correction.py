@@ -63,7 +63,7 @@ class _CorrectionEstimator(PublicRowsEstimator):
             encoding = with_thresholds(encoding, self._fitted_base)
         settings = self._read(CorrectionSettings)
         family = Correction(
-            **{name: getattr(settings, name) for name in settings.names()},
+            **settings.values,
             epsilon=float(self.epsilon),
             heading={"target": target_name(encoding.columns)},
             mechanism=str(self.mechanism),

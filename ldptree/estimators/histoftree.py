@@ -112,7 +112,7 @@ class HistOfTreeRegressor(
         settings = self._read(HistOfTreeSettings)
         low, high = (-1.0, 1.0) if settings.label_range is None else settings.label_range
         return HistOfTree(
-            **{name: getattr(settings, name) for name in settings.names()},
+            **settings.values,
             epsilon=float(self.epsilon),
             encoding=encoding_between(column_names(self._column_names, d), *self._ends(d)),
             low=low,

@@ -59,7 +59,7 @@ class _PublicFeatureEstimator(PublicFeaturesEstimator):
         settings = self._read(PublicFeaturesSettings)
         label_low, label_high = settings.label_range or (-1.0, 1.0)
         family = PublicFeatures(
-            **{name: getattr(settings, name) for name in settings.names()},
+            **settings.values,
             epsilon=float(self.epsilon),
             columns=tuple(columns),
             low=tuple(low.tolist()),

@@ -103,7 +103,7 @@ class TreeEstimator(PublicRowsEstimator):
     def _inputs(self, encoding: Encoding, seeds: Ints | None) -> dict[str, Any]:
         """The family's arguments from the parameters that both estimators have."""
         settings: LPCTSettings | LPDTSettings = self._read(self._family_settings)  # type: ignore[assignment]
-        return {name: getattr(settings, name) for name in settings.names()} | {
+        return settings.values | {
             "epsilon": float(self.epsilon),
             "heading": {"target": target_name(encoding.columns), "outside": self.outside},
             "mechanism": self.mechanism,

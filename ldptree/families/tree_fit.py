@@ -216,14 +216,7 @@ def _gather(
 ) -> list[Evidence]:
     """The evidence of class 1 of two, or of every class of more."""
     public = np.asarray(public_counts, dtype=np.float64)
-    shape = (protocol.n_cells, protocol.n_classes)
-    for name, array in (("totals", totals.counts), ("public counts", public)):
-        if array.shape != shape:
-            raise DataError(
-                f"model: {name} have shape {array.shape}, the protocol's tree and classes {shape}"
-            )
-    if totals.n_private < 1:
-        raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
+    _check_fits(protocol, totals, public.shape, (protocol.n_cells, protocol.n_classes))
     n_classes = protocol.n_classes
     count_noise = totals.cell_variance(np.ones(n_classes))
 
@@ -241,6 +234,18 @@ def _gather(
         )
 
     return [evidence_of(k) for k in ([1] if n_classes == 2 else range(n_classes))]
+
+
+def _check_fits(
+    protocol: Protocol, totals: Totals, public: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    """Raise DataError where totals or public rows, of shape `public`, are not of the protocol's tree and classes."""
+    of_totals = protocol.n_cells, protocol.n_classes
+    for name, shape, own in (("totals", totals.counts.shape, of_totals), ("public rows", public, expected)):
+        if shape != own:
+            raise DataError(f"model: {name} have shape {shape}, the protocol's tree and classes {own}")
+    if totals.n_private < 1:
+        raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
 
 
 def _algorithm_2(
@@ -331,17 +336,9 @@ def fit_regression(
     Raises:
         DataError: totals or public labels do not fit the protocol, or nobody reported.
     """
-    if totals.counts.shape != (protocol.n_cells, protocol.n_classes):
-        raise DataError(
-            f"model: totals of shape {totals.counts.shape}, the protocol's tree and levels are "
-            f"{(protocol.n_cells, protocol.n_classes)}"
-        )
     if not protocol.numeric:
         raise DataError("model: the protocol's label is a class, not a number")
-    if public.count.shape != (protocol.n_cells,):
-        raise DataError(f"model: public labels of {public.count.size} cells, the tree has {protocol.n_cells}")
-    if totals.n_private < 1:
-        raise DataError("model: nobody reported; collect reports first, or fit with lam = inf on public rows")
+    _check_fits(protocol, totals, public.count.shape, (protocol.n_cells,))
     scale = 2.0 * public.sd
     evidence = _gather_numbers(protocol, totals, public, scale)
     weighted = weigh_evidence(evidence, lam, rule, roots=ROOTS)

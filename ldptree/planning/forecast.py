@@ -15,10 +15,9 @@ from ldptree.errors import ConfigError
 from ldptree.planning.detection import Findable, fall_together
 from ldptree.planning.expected import Expected, Forecast, lowest_mean
 from ldptree.planning.known_rows import KnownRows
-from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
 from ldptree.planning.monotone import rise
-from ldptree.planning.people import AMONG, APART, ELSEWHERE, Difference, Kind, Split, differ
+from ldptree.planning.people import AMONG, APART, ELSEWHERE, Difference, Kind, LabelLaw, Split, differ
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -154,8 +154,8 @@ def test_totals_and_labels_of_another_tree_and_nobodys_reports_are_refused():
         epsilon=2.0,
     )
     for question, totals, public, said in (
-        (asked.protocol, other.totals, asked.public, "totals of shape"),
-        (asked.protocol, asked.totals, other.public, "public labels of"),
+        (asked.protocol, other.totals, asked.public, "totals have shape"),
+        (asked.protocol, asked.totals, other.public, "public rows have shape"),
         (classes, asked.totals, asked.public, "a class, not a number"),
         (protocol, totals_of(protocol, np.zeros((3, 2)), n=0), labels_of([1] * 3, [1] * 3), "nobody"),
     ):

@@ -31,10 +31,9 @@ from ldptree.planning.detection import (
 from ldptree.planning.expected import SURE, Expected, lowest_mean
 from ldptree.planning.forecast import Forecaster
 from ldptree.planning.known_rows import KnownRows
-from ldptree.planning.labels import LabelLaw
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
 from ldptree.planning.monotone import rise
-from ldptree.planning.people import Difference, Split, differ, draw_region
+from ldptree.planning.people import Difference, LabelLaw, Split, differ, draw_region
 
 ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
 LABELS = {
@@ -91,7 +90,7 @@ def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
     monkeypatch.setattr(forecast, "DRAWS", 1)
     monkeypatch.setattr(forecast, "N_REGIONS", 4)
     monkeypatch.setattr("ldptree.baselines.public.N_TREES", 10)
-    monkeypatch.setattr("ldptree.planning.labels.N_TREES", 20)
+    monkeypatch.setattr("ldptree.planning.people.N_TREES", 20)
     found = [forecaster(name, n=300).forecast([500], [2.0]) for _ in range(2)]
     assert found[0] == found[1]
     (one,) = found[0]
