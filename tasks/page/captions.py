@@ -44,6 +44,8 @@ SAYS = {
     "ask more": "Ask more people, or set a larger ε: “ldptree plan” says how many.",
     "too few": "But {few} to rely on that.",
     "one prediction": "One prediction for everybody, chosen in hindsight, would have {result}.",
+    "one thing": "Almost all of the gain is the average: the mean chance of “{output}” goes from {before} to {after}, and the "
+    "order of {nouns} hardly changes (AUC {auc_before} to {auc_after}).",
     "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
     "average unclear": "Whether the public model is off on “{output}” on average cannot be told: {size}.",
     "off together": "Whether the public model is off on “{output}” on average cannot be told ({size}), but over all kinds "

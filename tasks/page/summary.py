@@ -234,7 +234,28 @@ def lead(run: Run) -> list[Sentence]:
         sentences.append(say("predicts", low=low, high=high))
     if run.scores is None:
         return [*sentences, say("no scores")]
-    return [*advise(run), *sentences]
+    return [*advise(run), *_one_thing(run), *sentences]
+
+
+def _one_thing(run: Run) -> list[Sentence]:
+    """Say where almost all of a gain is the average, as rows stay in their order."""
+    reference, means = find_reference(run), run.model.of_kind("mean answer")
+    if reference is None or run.scores is None or verdict(run) != "better" or reference.key != "public_only":
+        return []
+    before, after = (score.metrics.get("auc") for score in (reference, run.scores.ours))
+    if before is None or after is None or abs(after - before) > MARGIN_SHARE or len(means) != 1:
+        return []
+    return [
+        say(
+            "one thing",
+            output=means[0].about,
+            nouns=run.nouns,
+            before=units.percent(means[0].figures["before"]),
+            after=units.percent(means[0].figures["after"]),
+            auc_before=units.decimal(before),
+            auc_after=units.decimal(after),
+        )
+    ]
 
 
 def _differences(run: Run) -> list[Sentence]:

@@ -177,6 +177,15 @@ def signed_average(run: Run) -> Figures:
     return (-(value or 0.0), *rest) if len(rest) == 1 else (-value, *(-(end or 0.0) for end in rest[::-1]))
 
 
+def one_thing(run: Run) -> Figures:
+    """The mean answer before and after, over private people, and both AUCs; () where the order of rows changes."""
+    means = [one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean answer"]
+    aucs = [score.get("auc") for score in (reference(run), ours(run))]
+    if len(means) != 1 or None in aucs or abs(aucs[1] - aucs[0]) > 0.002:
+        return ()
+    return 100.0 * means[0]["before"], 100.0 * means[0]["after"], *aucs
+
+
 def of_hundred(run: Run) -> float:
     """In how many of 100 collections noise alone would look like the reports; between 1 and 99."""
     return min(max(100.0 * float(run.model.corrections.chance), 1.0), 99.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from page_truth.artifacts import Run
-from page_truth.figures import best_constant, chief, constant_of, is_class, margin, ours, reference
+from page_truth.figures import best_constant, chief, constant_of, is_class, margin, one_thing, ours, reference
 
 VERDICTS = {
     "Verdict: better": ("better",),
@@ -47,9 +47,17 @@ def check_verdict(run: Run) -> list[str]:
     if heading.attributes["data-says"] not in VERDICTS[verdict(run)]:
         faults.append(f"heading {heading.attributes['data-says']!r} under {verdict(run)!r}")
     said = {one.attributes.get("data-says") for one in run.page.every("span")} & {*ADVICE}
+    is_average = any(one.attributes.get("data-says") == "one thing" for one in run.page.every("span"))
+    if is_average != (chip == "Verdict: better" and is_corrected(run) and bool(one_thing(run))):
+        faults.append(f"the gain is said to be the average: {is_average}")
     if said != expected_advice(run):
         faults.append(f"advice {said} under {chip!r}")
     return faults
+
+
+def is_corrected(run: Run) -> bool:
+    """Whether the model that ours is held against is the one that it corrects."""
+    return hasattr(run.model, "corrections") and reference(run) == run.scores["scores"]["public_only"]  # type: ignore[index]
 
 
 def expected_advice(run: Run) -> set[str]:

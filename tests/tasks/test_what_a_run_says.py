@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ldptree.models.description import Cell, Description, Estimate, Node
+from ldptree.models.description import Cell, Description, Estimate, Node, Statement
 from tasks.page import findings, summary, units
 from tasks.page.data import Hidden, Making, Privacy, Run, Score, Scores, Span
 from tasks.page.units import Unit
@@ -194,3 +194,22 @@ def test_figures_that_do_not_add_up_say_why(
     assert table is not None
     told = [one.text for one in table.notes if one.key == "adds up"]
     assert told == [] if not said else told[0].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("auc", "lead", "is_said"),
+    [(0.6965, (0.01, 0.03), True), (0.698, (0.01, 0.03), False), (0.6965, (-0.01, 0.03), False)],
+)
+def test_a_gain_that_is_the_average_is_said_to_be_that_one_thing(
+    auc: float, lead: tuple[float, float], is_said: bool
+) -> None:
+    """The rows stay in their order, so that accuracy alone moves."""
+    mean = Statement(kind="mean answer", about="card", figures={"before": 0.554, "after": 0.498})
+    public = replace(PUBLIC, metrics={"accuracy": 0.61, "auc": 0.695}, lead=Span(low=lead[0], high=lead[1]))
+    run = _run(
+        _score("ours", 0.63, auc=auc),
+        public,
+        description=replace(DESCRIBED, is_found=True, statements=(mean,)),
+    )
+    said = [one.text for one in summary.lead(run)[1:2] if one.key == "one thing"]
+    assert ["goes from 55.4\u202f% to 49.8\u202f%" in text for text in said] == [True] * is_said
