@@ -31,7 +31,7 @@ SAYS = {
     "alike": "Scrambled reports from {people} make no practical difference: {result} with them, {before} without.",
     "close": "Too close to call: {result} with scrambled reports from {people}, {before} without.",
     "alone": "Scrambled reports from {people} gave a model of “{target}”: {ours}.",
-    "unscored found": "Scrambled reports from {people} point to a difference from the public {nouns}.",
+    "unscored found": "Scrambled reports from {people} do not fit what public {nouns} say.",
     "unscored nothing": "The reports of {people} found nothing that the public {nouns} do not say.",
     "unscored blind": "The reports of {people} are too few or too noisy to tell whether private {nouns} differ from public ones.",
     "unscored": "Scrambled reports from {people} gave a model of “{target}”.",
@@ -54,7 +54,8 @@ SAYS = {
     "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "Private {nouns} seem to differ: chance alone looks so {chance} of the time.",
+    "particular": "The public model is wrong where private {nouns} are: they may behave otherwise, or live where public ones are "
+    "few. Were they like public ones, {chance} of collections would look so.",
     "by coins": "Coins chose the public rows: where the public model is wrong, it is wrong for everybody.",
     "for everybody": "The public model may be wrong for everybody, and not for private {nouns} alone: public rows do not rule "
     "that out.",

@@ -411,15 +411,18 @@ def test_what_was_spent_in_earlier_runs_stands_among_the_open_facts(
     assert ("spent once in this run" in render(run)) == (largest > 2)
 
 
-def test_where_coins_chose_the_public_rows_nobody_is_said_to_differ(runs: dict[str, Run]) -> None:
+def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_are(
+    runs: dict[str, Run],
+) -> None:
     run = runs["a correction"]
     found = replace(run.model, is_found=True, is_particular=True, chance_alike=0.03)
     by_rule, by_coins = (
         " ".join(one.text for one in summary.lead(replace(run, description=found, public_rule=rule)))
         for rule in ("zone = 'north'", "random 0.1")
     )
-    assert "Private rows seem to differ: chance alone looks so 3\u202f% of the time." in by_rule
-    assert "rows seem to differ" not in by_coins
+    assert "wrong where private rows are" in by_rule
+    assert "3\u202f% of collections would look so." in by_rule
+    assert "where private rows are" not in by_coins
     assert "it is wrong for everybody" in by_coins
 
 

@@ -102,6 +102,23 @@ def test_every_statement_of_a_page_of_rounds_is_so(tmp_path: Any, name: str) -> 
     )
 
 
+def test_people_who_only_live_elsewhere_are_not_said_to_behave_otherwise(tmp_path: Any) -> None:
+    """Public rides are the short ones, private ones the long; one law decides how both are paid. The model is wrong there."""
+    rng, n = np.random.default_rng(1), 6000
+    miles = rng.uniform(0, 12, n).round(2)
+    columns = {
+        "miles": miles,
+        "zone": np.where(miles < 6 + rng.normal(0, 0.3, n), "open", "closed"),
+        "paid": np.where(rng.random(n) < 0.2 + 0.05 * miles, "card", "cash"),
+    }
+    config = CORRECTION(rides_config)(rides(tmp_path / "rows.csv", n, 1, **columns), privacy={"epsilon": 4.0})
+    made = Run(Chain(Store(tmp_path / "work"), config))
+    assert check(made) == []
+    said = {one.attributes.get("data-says"): one.text for one in made.page.every("span")}
+    assert "wrong where private rows are" in said["particular"]
+    assert not re.search(r"(?i)private rows (?:seem to )?differ", made.page.text)
+
+
 def test_a_weekly_page_says_how_many_are_new_and_how_many_reported_earlier(tmp_path: Any) -> None:
     """Also where a file of an earlier week lies beside the new one, and where nobody is new; by what lies in curator/reports."""
     store = Store(tmp_path / "work")
