@@ -1,12 +1,16 @@
-"""`ldptree init` reads columns as people write them: ticked boxes, dates in other languages, consent, unknown labels."""
+"""`ldptree init` reads columns as people write them: one file with a column of each kind, what is said of it, and its values as
+ingest reads them by the configuration that is written.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import io
 import json
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -21,14 +25,19 @@ from storage.raw.recognition.findings import ColumnSample
 from storage.sql import scratch_cursor
 from tasks.data.ingest_plan import RowRules
 from tasks.data.read import ZoneFolders
+from tasks.first_look import proposal
 from tasks.first_look.proposal import MOST_LINES
 from tasks.first_look.rehearsal import type_rows
 from tasks.first_look.values import look
 
 N = 600
+ROW = np.arange(N)
 RNG = np.random.default_rng(1)
 DAYS = [dt.date(2020, 1, 1) + dt.timedelta(int(day)) for day in RNG.integers(0, 1000, N)]
 HOURS = RNG.integers(0, 24, N)
+TIMES = [
+    dt.datetime(d.year, d.month, d.day, int(h), 5, tzinfo=dt.UTC) for d, h in zip(DAYS, HOURS, strict=True)
+]
 NUMBER = RNG.integers(0, 100, N)
 LABEL = np.where(NUMBER + RNG.normal(0, 20, N) > 50, "won", "lost")
 MONTHS = {
@@ -44,26 +53,31 @@ MONTHS = {
     "Norwegian": "januar februar mars april mai juni juli august september oktober november desember",
     "Swedish": "januari februari mars april maj juni juli augusti september oktober november december",
 }
+FORMS = ["{day} {month} {year}", "{day}. {month} {year}", "{day} de {month} de {year}"]
 
 
-def first_look(folder, capsys, *, target="y", **columns):
+def first_look(folder, *, target="y", **columns):
     """The configuration that is written for a file of these columns beside a number and a label, and what `--json` says."""
     path, out = folder / "rows.csv", folder / "rows.toml"
     pl.DataFrame({"number": NUMBER, **columns, "y": columns.get("y", LABEL)}).write_csv(path)
-    init(path, target=target, public=None, out=out, force=True, ask=False, as_json=True)
-    return out, json.loads(capsys.readouterr().out)
+    return out, looked_at(path, out, target=target)
 
 
-def derived(folder, out, names):
-    """The values of derived columns, as ingest reads them."""
-    spec = load(out).dataset
+def looked_at(path, out, *, target="y"):
+    """What `--json` says of a file."""
+    said = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+    with contextlib.redirect_stdout(said):
+        init(path, target=target, public=None, out=out, force=True, ask=False, as_json=True)
+    return json.loads(said.buffer.getvalue())
+
+
+def typed(folder, out):
+    """The rows as ingest reads them."""
     seen = folder / "look"
     seen.mkdir()
-    typed = type_rows(look(folder / "rows.csv", seen, target="y", public=None), spec, is_number=False)
-    return typed.rows.select(names)
-
-
-FORMS = ["{day} {month} {year}", "{day}. {month} {year}", "{day} de {month} de {year}"]
+    return type_rows(
+        look(folder / "rows.csv", seen, target="y", public=None), load(out).dataset, is_number=False
+    ).rows
 
 
 def in_words(days, language, form):
@@ -83,91 +97,156 @@ def test_dates_with_names_of_months_are_recognised(language, form):
     assert [name for name, _ in reading.derive] == ["day_year", "day_month", "day_weekday"]
     with scratch_cursor() as cursor:
         cursor.register("given", pa.table({"day": texts}))
-        found = cursor.execute(f"SELECT {', '.join(sql for _, sql in reading.derive)} FROM given").fetchall()
-    assert found == [(day.year, day.month, day.isoweekday()) for day in days]
+        read = cursor.execute(f"SELECT {', '.join(sql for _, sql in reading.derive)} FROM given").fetchall()
+    assert read == [(day.year, day.month, day.isoweekday()) for day in days]
 
 
-@pytest.mark.parametrize(
-    ("form", "language"), [*zip(FORMS, ["French", "short German", "Spanish"], strict=True)]
-)
-def test_dates_with_names_of_months_are_read(tmp_path, capsys, language, form):
-    out, said = first_look(tmp_path, capsys, when=in_words(DAYS, language, form))
-    assert said["columns"]["when"]["note"].startswith("dates, as in ")
-    found = derived(tmp_path, out, ["when_year", "when_month", "when_weekday"])
-    assert found.rows() == [(day.year, day.month, day.isoweekday()) for day in DAYS]
+def calendar(days):
+    """What is derived of a column of dates."""
+    return {
+        "_year": [day.year for day in days],
+        "_month": [day.month for day in days],
+        "_weekday": [day.isoweekday() for day in days],
+    }
 
 
-WRITTEN = {
-    "22-11-2021 21.05": ("{:%d-%m-%Y %H.%M}", "dates (the day comes first)"),
-    "22/11/2021 21h05": ("{:%d/%m/%Y %Hh%M}", "dates (the day comes first)"),
-}
+def every(values, *gaps):
+    """These numbers, but a ninth and an eleventh of them stand for missing."""
+    values = np.where(ROW % 9 == 0, gaps[0], values)
+    return (np.where((ROW % 11 == 0) & (ROW % 9 != 0), gaps[1], values) if len(gaps) > 1 else values).tolist()
 
 
-@pytest.mark.parametrize("form", WRITTEN)
-def test_times_with_a_point_or_an_h_are_read(tmp_path, capsys, form):
-    written, what = WRITTEN[form]
-    points = [dt.datetime(d.year, d.month, d.day, int(h), 5) for d, h in zip(DAYS, HOURS, strict=True)]
-    out, said = first_look(tmp_path, capsys, when=[written.format(one) for one in points])
-    assert said["columns"]["when"]["note"].startswith(what)
-    assert derived(tmp_path, out, "when_hour").to_series().to_list() == HOURS.tolist()
+def but(values, *gaps):
+    return {"_number": [None if value in gaps else value for value in values]}
 
 
-@pytest.mark.parametrize("form", ["%d.%m.%y", "%y-%m-%d"])
-def test_a_year_of_two_digits_is_the_number_that_has_few_values(tmp_path, capsys, form):
-    days = [dt.date(2022, 1, 1) + dt.timedelta(int(after)) for after in RNG.integers(0, 700, N)]
-    out, said = first_look(tmp_path, capsys, day=[format(day, form) for day in days])
-    first = "day" if form.startswith("%d") else "year"
-    assert said["columns"]["day"]["note"].startswith(f"dates (the {first} comes first)")
-    found = derived(tmp_path, out, ["day_year", "day_month", "day_weekday"])
-    assert found.rows() == [(day.year, day.month, day.isoweekday()) for day in days]
+SHORT = [dt.date(2022, 1, 1) + dt.timedelta(int(after)) for after in RNG.integers(0, 700, N)]
+MONDAYS = [day - dt.timedelta(day.weekday()) for day in DAYS]
+WEEK = {key: values for key, values in calendar(MONDAYS).items() if key != "_weekday"}
+UNKNOWN_MONTH = [dt.date(int(year), int(month), 1) for year, month in RNG.integers([1, 1], [29, 13], (N, 2))]
+IS_TICKED = RNG.random(N) < 0.4
+TICKED = {"_given": IS_TICKED.tolist()}
+WON = LABEL == "won"
+HOUR = calendar(DAYS) | {"_hour": HOURS.tolist()}
+ONLY_AT_WIN = "...by itself it predicts"
+TRUST, UNSURE = every(1 + ROW % 7, 98, 99), every(ROW % 8, -9, -8)
+AGE, LOW = every(18 + ROW % 60, -1, 999), every(ROW % 60, -1)
+DRAWN = {share: RNG.random(N) < np.where(WON, 0.5 * share, 0.5 * (1 - share)) for share in (0.95, 0.7)}
+THINGS = ("sent", "signed", "kept")
+COLUMNS = {
+    # values, how their note begins (ends with ...: what is in it), and what is derived of them
+    "french": (in_words(DAYS, "French", FORMS[0]), "dates, as in ", calendar(DAYS)),
+    "german": (in_words(DAYS, "short German", FORMS[1]), "dates, as in ", calendar(DAYS)),
+    "spanish": (in_words(DAYS, "Spanish", FORMS[2]), "dates, as in ", calendar(DAYS)),
+    "pointed": ([f"{t:%d-%m-%Y %H.%M}" for t in TIMES], "dates (the day comes first)", HOUR),
+    "with_h": ([f"{t:%d/%m/%Y %Hh%M}" for t in TIMES], "dates (the day comes first)", HOUR),
+    "short_day": ([f"{d:%d.%m.%y}" for d in SHORT], "dates (the day comes first)", calendar(SHORT)),
+    "short_year": ([f"{d:%y-%m-%d}" for d in SHORT], "dates (the year comes first)", calendar(SHORT)),
+    "short_both": ([f"{d:%d.%m.%y}" for d in UNKNOWN_MONTH], "...do not tell whether the day comes first or", {}),
+    "week": ([d.strftime("%G-W%V") for d in DAYS], "dates", WEEK),
+    "joined": ([d.strftime("%GW%V") for d in DAYS], "dates", WEEK),
+    "created_at": ([int(t.timestamp()) for t in TIMES], "...since 1970", HOUR),
+    "event_time": ([int(t.timestamp()) * 1000 for t in TIMES], "...since 1970", HOUR),
+    "toll": ([int(t.timestamp()) for t in TIMES], "identifiers", None),
+    "ticked": (["X" if one else None for one in IS_TICKED], "...or left blank", TICKED),
+    "mark_1": (["1" if one else None for one in IS_TICKED], "...or left blank", TICKED),
+    "mark_true": (["true" if one else None for one in IS_TICKED], "...or left blank", TICKED),
+    **{f"constant_{mark}": ([mark] * N, "one value", None) for mark in ("X", "1", "true")},
+    "top_coded": ([("0", "1", "2", "3+")[i % 4] for i in ROW], "not only numbers, as in '3+'", {}),
+    "codes": ([("01", "02", "2A", "974")[i % 4] for i in ROW], "codes, as in '2A'", {}),
+    "long_codes": ([("02139", "10001", "n/b", "94105")[i % 4] for i in ROW], "codes, as in 'n/b'", {}),
+    "few": (
+        [("0", "1", "2", "unbekannt")[i % 4] for i in ROW],
+        "...words that then are missing (25%, as 'unbekannt')",
+        {"_number": [(0, 1, 2, None)[i % 4] for i in ROW]},
+    ),
+    "bounds": (
+        ["<5.0" if i % 30 == 0 else f"{i % 30 - 1}.5" for i in ROW],
+        "...bounds (3%, as '<5.0') are read without their sign",
+        {"_number": [5.0 if i % 30 == 0 else i % 30 - 0.5 for i in ROW]},
+    ),
+    "part": ([("2.9", "2.10", "2.11", "1.4")[i % 4] for i in ROW], "versions and no numbers, as in '2.11'", {}),
+    "firmware": ([("1.25", "1.75")[i % 2] for i in ROW], "versions", {}),
+    "weight": ([("1.25", "1.75")[i % 2] for i in ROW], "", {}),
+    "price": ([f"{i % 7}.{i % 90}" for i in ROW], "", {}),
+    "trust": (TRUST, "numbers, of which 98 (11%) and 99 (8%) seem to mean missing", but(TRUST, 98, 99)),
+    "unsure": (UNSURE, "numbers, of which -9 (11%) and -8 (8%) seem to mean missing", but(UNSURE, -9, -8)),
+    "age": (AGE, "numbers, of which -1 (11%) and 999 (8%) seem to mean missing", but(AGE, -1, 999)),
+    "low": (LOW, "numbers, of which -1 (11%) seems to mean missing", but(LOW, -1)),
+    **{
+        name: (values.tolist(), "", {})
+        for name, values in (("old", 20 + ROW % 80), ("cold", ROW % 30 - 9), ("below", ROW % 60 - 2))
+    },
+    "odd": (["0.5" if i == 590 else "word" if i == 599 else "" for i in ROW], "nearly empty", None),
+    "empty": ([""] * N, "empty", None),
+    "leaking_money": ([f"${1 + won}.00" for won in WON], ONLY_AT_WIN, None),
+    "leaking_date": ([f"2021-0{1 + won}-0{1 + i % 5}" for i, won in enumerate(WON)], ONLY_AT_WIN, None),
+    "happened": ([f"2021-0{1 + i % 7}-0{1 + i % 5}" if w else "" for i, w in enumerate(WON)], ONLY_AT_WIN, None),
+    "told": ([f"stopped on day {i} of all days, sadly" if w else "" for i, w in enumerate(WON)], "free text: ", None),
+    **{
+        f"parcel_{share}": ([THINGS[i % 3] if is_there else None for i, is_there in enumerate(DRAWN[share])], note, read)
+        for share, note, read in ((0.95, "where it is there, y is won in 9", None), (0.7, "", {}))
+    },
+    "two_notations": (
+        [f"{i},25" if i % 2 else f"{i}.25" for i in ROW], "...more than one way", {"_number": [i + 0.25 for i in ROW]},
+    ),
+    "infinite": (
+        ["inf" if i % 50 == 0 else f"{i % 13}.5" for i in ROW],
+        "...words that then are missing",
+        {"_number": [None if i % 50 == 0 else i % 13 + 0.5 for i in ROW]},
+    ),
+    "sign_behind": (
+        [f"{i}.5-" if i % 3 else f"{i}.5" for i in ROW],
+        "...the sign behind",
+        {"_number": [-i - 0.5 if i % 3 else i + 0.5 for i in ROW]},
+    ),
+    "truth": ([" True " if i % 3 else " False " for i in ROW], "", {}),
+}  # fmt: skip
+"""None: the column itself is left out. {}: it is a feature as it is, or by one of several readings."""
 
 
-def test_a_month_of_two_digits_may_stand_beside_a_year_of_two(tmp_path, capsys):
-    days = [dt.date(int(year), int(month), 1) for year, month in RNG.integers([1, 1], [29, 13], (N, 2))]
-    _, said = first_look(tmp_path, capsys, month=[format(day, "%d.%m.%y") for day in days])
-    assert "do not tell whether the day comes first or" in said["columns"]["month"]["note"]
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A look at one file of all these columns, without the limit of its lines, and its rows as a run reads them."""
+    folder = tmp_path_factory.mktemp("wide")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proposal, "MOST_LINES", 10_000)
+        out, said = first_look(folder, **{name: values for name, (values, _, _) in COLUMNS.items()})
+    spec = load(out).dataset
+    zones = ZoneFolders(public=folder / "p", holders=folder / "h", faults=folder / "faults")
+    read = ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
+    features = spec.features([column.name for column in read.columns])
+    return SimpleNamespace(said=said, spec=spec, rows=typed(folder, out), features={*features})
 
 
-@pytest.mark.parametrize("form", ["%G-W%V", "%GW%V"])
-def test_weeks_are_read_as_their_mondays(tmp_path, capsys, form):
-    out, _ = first_look(tmp_path, capsys, week=[day.strftime(form) for day in DAYS])
-    mondays = [day - dt.timedelta(day.weekday()) for day in DAYS]
-    found = derived(tmp_path, out, ["week_year", "week_month"])
-    assert found.rows() == [(day.year, day.month) for day in mondays]
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_is_told_and_read_as_people_write_it(wide, name):
+    _, note, derived = COLUMNS[name]
+    told = wide.said["columns"][name]["note"]
+    assert note.removeprefix("...") in told if note.startswith("...") else told.startswith(note)
+    assert bool(told) is bool(note)
+    made = {one for one in wide.features if one.startswith(f"{name}_") and one not in COLUMNS}
+    assert (name in wide.features) is (derived == {} and not made)
+    if derived is not None:
+        assert name in wide.features or made
+        assert made == {f"{name}{suffix}" for suffix in derived} or derived == {}
+        for suffix, values in derived.items():
+            assert wide.rows[f"{name}{suffix}"].to_list() == values
 
 
-@pytest.mark.parametrize(
-    ("name", "parts", "is_read"), [("created_at", 1, True), ("event_time", 1000, True), ("toll", 1, False)]
-)
-def test_whole_numbers_are_points_in_time_where_their_name_says_so(tmp_path, capsys, name, parts, is_read):
-    points = [
-        dt.datetime(d.year, d.month, d.day, int(h), tzinfo=dt.UTC) for d, h in zip(DAYS, HOURS, strict=True)
-    ]
-    out, said = first_look(tmp_path, capsys, **{name: [int(one.timestamp()) * parts for one in points]})
-    assert ("since 1970" in said["columns"][name]["note"]) is is_read
-    if is_read:
-        assert derived(tmp_path, out, f"{name}_hour").to_series().to_list() == HOURS.tolist()
-    else:
-        assert not load(out).dataset.derive
+def test_a_mark_and_a_reason_stand_in_the_configuration(wide):
+    assert "ticked" in wide.spec.drop
+    assert {name: kind for name, kind in wide.spec.types.items() if kind == "text"}.keys() >= {
+        "part",
+        "firmware",
+    }
 
 
-@pytest.mark.parametrize("mark", ["X", "1", "true"])
-def test_a_box_that_is_ticked_or_left_blank_is_read_so(tmp_path, capsys, mark):
-    is_ticked = RNG.random(N) < 0.4
-    out, said = first_look(
-        tmp_path, capsys, smoker=[mark if one else None for one in is_ticked], const=[mark] * N
-    )
-    assert "or left blank" in said["columns"]["smoker"]["note"]
-    assert said["columns"]["const"]["note"] == "one value"
-    assert derived(tmp_path, out, "smoker_given").to_series().to_list() == is_ticked.tolist()
-    assert "smoker" in load(out).dataset.drop
-
-
-def test_a_target_that_is_ticked_or_left_blank_is_learned_so(tmp_path, capsys):
-    out, said = first_look(tmp_path, capsys, y=["x" if one == "won" else None for one in LABEL])
+def test_a_target_that_is_ticked_or_left_blank_is_learned_so(tmp_path):
+    out, said = first_look(tmp_path, y=["x" if one == "won" else None for one in LABEL])
     spec = load(out).dataset
     assert (spec.target, spec.positive, said["label"], spec.where) == ("y_given", True, "class", None)
-    assert derived(tmp_path, out, "y_given").to_series().to_list() == (LABEL == "won").tolist()
+    assert typed(tmp_path, out)["y_given"].to_list() == (LABEL == "won").tolist()
 
 
 @pytest.mark.parametrize(
@@ -177,32 +256,29 @@ def test_a_target_that_is_ticked_or_left_blank_is_learned_so(tmp_path, capsys):
         *(("k.A.", True), ("Prefer not to say", True)),
     ],
 )
-def test_a_label_that_is_not_known_is_no_class(tmp_path, capsys, unknown, is_folded):
+def test_a_label_that_is_not_known_is_no_class(tmp_path, unknown, is_folded):
     labels = np.where(RNG.random(N) < 0.1, unknown, LABEL)
     if is_folded:
         labels = np.where((labels == "won") & (RNG.random(N) < 0.5), "WON ", labels)
     labels = np.where(RNG.random(N) < 0.05, None, labels)
-    out, _ = first_look(tmp_path, capsys, y=labels.tolist())
+    out, _ = first_look(tmp_path, y=labels.tolist())
     config = load(out).dataset
     assert config.positive in ("won", "lost")
     assert config.on_bad_rows == "stop"  # a row without a label is left out, and is no bad row
-    seen = tmp_path / "look"
-    seen.mkdir()
-    rows = type_rows(look(tmp_path / "rows.csv", seen, target="y", public=None), config, is_number=False).rows
-    assert set(rows[config.target]) == {"won", "lost"}
+    assert set(typed(tmp_path, out)[config.target]) == {"won", "lost"}
 
 
-def test_a_class_that_looks_like_a_mark_stays_one_where_nothing_else_would_be_left(tmp_path, capsys):
-    out, _ = first_look(tmp_path, capsys, y=np.where(LABEL == "won", "unknown", "known"))
+def test_a_class_that_looks_like_a_mark_stays_one_where_nothing_else_would_be_left(tmp_path):
+    out, _ = first_look(tmp_path, y=np.where(LABEL == "won", "unknown", "known"))
     assert not load(out).dataset.where
 
 
-def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns(tmp_path, capsys):
+def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns(tmp_path):
     many = {f"const {i}": ["same"] * N for i in range(9)} | {
         f"code {i}": [f"id{i}{j}x" for j in range(N)] for i in range(9)
     }
     many["way"] = [f"{one} {'km' if one % 2 else 'mi'}" for one in NUMBER]
-    out, _ = first_look(tmp_path, capsys, **many)
+    out, _ = first_look(tmp_path, **many)
     text = out.read_text()
     assert len(text.splitlines()) <= MOST_LINES
     assert sorted(load(out).dataset.drop) == sorted(many)
@@ -218,26 +294,33 @@ def test_of_many_columns_that_are_left_out_each_reason_stands_beside_its_columns
     assert tomllib.loads(text)
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "is_holder"),
-    [
-        ("taxi_id", 2_000_000, True),
-        ("Passenger ID", 1, True),
-        ("Premium paid", 1, False),
-        ("company_id", 1, False),
-        ("Kundennr", 1, True),
-        ("Cliente", 1, True),
-        ("ménage", 1, True),
-        ("device", 1, True),
-        ("device kind", 1, False),
-    ],
-)
-def test_a_column_that_names_a_person_or_device_is_proposed_as_the_holder(
-    tmp_path, capsys, name, first, is_holder
-):
+def test_each_column_that_is_left_out_has_its_reason_while_there_is_room(tmp_path):
+    texts = {f"text_{i}": [f"{i}{j} words that nobody repeats" for j in range(N)] for i in range(12)}
+    out, _ = first_look(tmp_path, **texts)
+    lines = out.read_text().splitlines()
+    assert len(lines) <= MOST_LINES
+    assert all(sum(f'"{name}", ' in line and "# " in line for line in lines) == 1 for name in texts)
+
+
+HOLDERS = {
+    # a column's name, its first value, how many rows each has, and whether it may name who holds a row
+    "taxi_id": (2_000_000, 8, True),
+    "Passenger ID": (1, 8, True),
+    "Premium paid": (1, 8, False),
+    "company_id": (1, 80, False),
+    "Kundennr": (1, 8, True),
+    "Cliente": (1, 8, True),
+    "ménage": (1, 8, True),
+    "device": (1, 8, True),
+    "device kind": (1, 8, False),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_a_column_that_names_a_person_or_device_is_proposed_as_the_holder(tmp_path, capsys, name):
+    first, each, is_holder = HOLDERS[name]
     path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
-    people = first + np.arange(400) // (80 if name == "company_id" else 8)
-    pl.read_csv(io.StringIO(plain())).with_columns(pl.Series(name, people)).write_csv(path)
+    pl.DataFrame({"x": NUMBER, name: first + ROW // each, "y": LABEL}).write_csv(path)
     init(path, target="y", public=None, out=out, force=False, ask=False, as_json=False)
     text = out.read_text()
     assert (f'write holder = "{name}"' in capsys.readouterr().out) is is_holder
@@ -252,79 +335,19 @@ def test_a_column_that_names_a_person_or_device_is_proposed_as_the_holder(
     assert load(out).dataset.holder == name
 
 
-def plain(end="", **more):
-    """Rows of x, z and y, of which no column tells y, and of more columns; and what stands below them."""
-    rng = np.random.default_rng(5)
-    y = rng.choice(["a", "b"], 400)
-    table = {"x": rng.integers(0, 7, 400), "z": rng.integers(0, 9, 400)}
-    table |= {name: [one(i, y[i]) for i in range(400)] for name, one in more.items()}
-    return pl.DataFrame(table | {"y": y}).write_csv() + end
-
-
-REFUSED_BY_RUNS = {
-    "a few odd values": (
-        plain(odd=lambda i, y: "0.5" if i == 390 else "word" if i == 399 else ""),
-        "nearly empty",
-    ),
-    "a leak in money": (plain(odd=lambda i, y: f"${1 + (y == 'a')}.00"), "by itself it predicts"),
-    "a leak in a date": (
-        plain(odd=lambda i, y: f"2021-0{1 + (y == 'a')}-0{1 + i % 5}"),
-        "by itself it predicts",
-    ),
-    "a date where it happened": (
-        plain(odd=lambda i, y: f"2021-0{1 + i % 7}-0{1 + i % 5}" if y == "a" else ""),
-        "by itself it predicts",
-    ),
-    "a leak in a number, where the classes are digits": (
-        plain(odd=lambda i, y: f"{10 * (y == 'a') + i % 9}.5")
-        .replace(",a\n", ",1\n")
-        .replace(",b\n", ",0\n"),
-        "by itself it predicts",
-    ),
-    "free text where it happened": (
-        plain(odd=lambda i, y: f"stopped on day {i} of all days, sadly" if y == "a" else ""),
-        "free text: 2",
-    ),
-    "a short line": (plain("1,2\n"), ""),
-    "many short lines": (plain("1,2\n" * 6), ""),
-    "a line of totals": (plain("Total,600,\n"), ""),
-    "numbers in two notations": (
-        plain(odd=lambda i, y: f"{i},25" if i % 2 else f"{i}.25"),
-        "more than one way",
-    ),
-    "infinite numbers": (
-        plain(odd=lambda i, y: "inf" if i % 50 == 0 else f"{i % 13}.5"),
-        "words that then are missing",
-    ),
-    "the sign behind": (plain(odd=lambda i, y: f"{i}.5-" if i % 3 else f"{i}.5"), "the sign behind"),
-    "blanks around truth": (plain(odd=lambda i, y: " True " if i % 3 else " False "), ""),
-    "an empty column": (plain(odd=lambda i, y: ""), "empty"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED_BY_RUNS)
-def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, capsys, name):
-    content, note = REFUSED_BY_RUNS[name]
-    (tmp_path / "rows.csv").write_text(content)
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)["columns"]
-    assert note in said.get("odd", {"note": ""})["note"]
-    assert ("by itself it predicts" in said.get("odd", {"note": ""})["note"]) is (
-        "leak" in name or "happened" in name
-    )
-    spec = load(out).dataset
-    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
-    found = ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
-    features = spec.features([column.name for column in found.columns])
-    assert {"x", "x_number"} & set(features)
-    assert ("odd" in features) is (name == "blanks around truth")
-    numbers = ("numbers in two notations", "infinite numbers", "the sign behind")
-    assert ("odd_number" in features) is (name in numbers)
+def ended(given, typed_so):
+    """A column that is there for some classes alone, and the label, of which a few are typing errors."""
+    rng = np.random.default_rng(6)
+    y, is_slip = rng.choice(["stays", "moves", "is moved"], N), rng.random(N) < 0.01
+    others = {"stays": ("stays",), "moves": ("stays", "moves"), "a fault": ("stays",)}[typed_so]
+    is_there = ~np.isin(y, others) & (rng.random(N) < given)
+    if typed_so == "a fault":
+        y = np.where(is_slip, "?!", np.where(y == "stays", "stays", "moves"))
+    return [f"2021-0{1 + i % 7}-0{1 + i % 5}" if there else "" for i, there in enumerate(is_there)], y
 
 
 @pytest.mark.parametrize(
-    ("given", "typed", "note"),
+    ("given", "typed_so", "note"),
     [
         (1.0, "stays", "it is missing just where y is stays"),
         (0.9, "stays", ""),
@@ -334,165 +357,60 @@ def test_what_a_run_would_refuse_is_dealt_with_before_it_is_written(tmp_path, ca
     ],
 )
 def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_left_out(
-    tmp_path, capsys, given, typed, note
+    tmp_path, given, typed_so, note
 ):
-    rng = np.random.default_rng(6)
-    y, is_slip = rng.choice(["stays", "moves", "is moved"], 600), rng.random(600) < 0.01
-    others = {"stays": ("stays",), "moves": ("stays", "moves"), "a fault": ("stays",)}[typed]
-    is_there = ~np.isin(y, others) & (rng.random(600) < given)
-    if typed == "a fault":
-        y = np.where(is_slip, "?!", np.where(y == "stays", "stays", "moves"))
-    ended = [f"2021-0{1 + i % 7}-0{1 + i % 5}" if there else "" for i, there in enumerate(is_there)]
-    pl.DataFrame({"x": rng.integers(0, 7, 600), "ended": ended, "y": y}).write_csv(tmp_path / "rows.csv")
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)["columns"]["ended"]["note"]
-    assert said.startswith("dates" if not note else ("dates", note))
-    assert note in said
+    values, y = ended(given, typed_so)
+    out, said = first_look(tmp_path, ended=values, y=y)
+    told = said["columns"]["ended"]["note"]
+    assert told.startswith("dates" if not note else ("dates", note))
+    assert note in told
     assert ("ended" in load(out).dataset.drop) is bool(note)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.9])
-def test_a_number_that_is_0_but_for_one_of_several_classes_is_left_out(tmp_path, capsys, share):
+def test_a_number_that_is_0_but_for_one_of_several_classes_is_left_out(tmp_path, share):
     y = RNG.choice(["kept", "returned", "exchanged"], N)
     refund = np.where((y == "returned") & (RNG.random(N) < share), RNG.integers(5, 90, N), 0)
-    _, said = first_look(tmp_path, capsys, refund=refund, y=y)
+    _, said = first_look(tmp_path, refund=refund, y=y)
     told = "it is 0 just" if share < 1 else "it is not 0 just where y is returned"
     assert (told in said["columns"]["refund"]["note"]) is (share == 1)
 
 
+def test_a_number_that_tells_classes_which_are_digits_is_left_out(tmp_path):
+    odd = [f"{10 * won + i % 9}.5" for i, won in enumerate(WON)]
+    out, said = first_look(tmp_path, odd=odd, y=WON * 1)
+    assert "by itself it predicts" in said["columns"]["odd"]["note"]
+    assert "odd" in load(out).dataset.drop
+
+
 @pytest.mark.parametrize(("noise", "is_left_out"), [(0.0, True), (0.1, False)])
 def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is_none(
-    tmp_path, capsys, noise, is_left_out
+    tmp_path, noise, is_left_out
 ):
     rng = np.random.default_rng(7)
     y = np.exp(rng.normal(3, 1, 2000)) * np.where(rng.random(2000) < 0.004, 40, 1)
     gross = 1.19 * y * np.exp(rng.normal(0, noise, 2000))
     table = {"x": rng.normal(size=2000).round(2), "gross": gross.round(2), "y": y.round(2)}
     pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    capsys.readouterr()
-    assert ("gross" in load(out).dataset.drop) is is_left_out
+    looked_at(tmp_path / "rows.csv", tmp_path / "rows.toml")
+    assert ("gross" in load(tmp_path / "rows.toml").dataset.drop) is is_left_out
 
 
-NUMBERS_AND_WORDS = {
-    "top-coded": (["0", "1", "2", "3+"], "not only numbers, as in '3+'", ["0", "1", "2", "3+"]),
-    "codes": (["01", "02", "2A", "974"], "codes, as in '2A'", ["01", "02", "2A", "974"]),
-    "long codes": (
-        ["02139", "10001", "n/b", "94105"],
-        "codes, as in 'n/b'",
-        ["02139", "10001", "94105", "n/b"],
-    ),
-    "few, and unknown": (
-        ["0", "1", "2", "unbekannt"],
-        "words that then are missing (25%, as 'unbekannt')",
-        None,
-    ),
-    "bounds": (
-        ["<5.0", *(f"{i}.5" for i in range(29))],
-        "bounds (4%, as '<5.0') are read without their sign",
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NUMBERS_AND_WORDS)
-def test_numbers_and_words_are_a_category_where_the_words_are_values(tmp_path, capsys, name):
-    values, note, levels = NUMBERS_AND_WORDS[name]
-    (tmp_path / "rows.csv").write_text(plain(odd=lambda i, y: values[i * 7 % len(values)]))
-    out = tmp_path / "rows.toml"
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=False, ask=False, as_json=True)
-    assert note in json.loads(capsys.readouterr().out)["columns"]["odd"]["note"]
+@pytest.mark.parametrize("end", ["1,2\n", "1,2\n" * 6, "Total,600,\n"])
+def test_lines_below_the_rows_that_are_none_stop_no_run(tmp_path, end):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
+    path.write_text(pl.DataFrame({"x": NUMBER, "z": HOURS, "y": LABEL}).write_csv() + end)
+    looked_at(path, out)
     spec = load(out).dataset
     zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
-    ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
-    rows = pl.concat((pl.read_parquet(tmp_path / zone / "*.parquet") for zone in "ph"), how="diagonal")
-    if levels is None:
-        assert rows["odd_number"].dtype == pl.Float64
-        assert rows["odd_number"].null_count() == (100 if name == "few, and unknown" else 0)
-    else:
-        assert sorted(rows["odd"].unique()) == levels
-        assert "odd" not in spec.drop
+    read = ingest_files(RowRules(dataset=spec, seed=0), [Path(path) for path in spec.path], zones)
+    assert {"x", "x_number"} & {*spec.features([column.name for column in read.columns])}
 
 
-def test_versions_are_no_numbers(tmp_path, capsys):
-    counted = [("2.9", "2.10", "2.11", "1.4")[i % 4] for i in range(N)]
-    named = [("1.25", "1.75")[i % 2] for i in range(N)]
-    out, said = first_look(
-        tmp_path,
-        capsys,
-        part=counted,
-        firmware=named,
-        weight=named,
-        price=[f"{i % 7}.{i % 90}" for i in range(N)],
-    )
-    notes = {name: one["note"] for name, one in said["columns"].items()}
-    assert notes["part"] == "versions and no numbers, as in '2.11'"
-    assert notes["firmware"].startswith("versions")
-    assert notes["weight"] == notes["price"] == ""
-    assert load(out).dataset.types == {"part": "text", "firmware": "text"}
-
-
-def test_codes_of_a_survey_far_from_its_scale_are_missing(tmp_path, capsys):
-    trust = [98 if i % 9 == 0 else 99 if i % 11 == 0 else 1 + i % 7 for i in range(N)]
-    days = [-9 if i % 9 == 0 else -8 if i % 11 == 0 else i % 8 for i in range(N)]
-    old, cold = [20 + i % 80 for i in range(N)], [i % 30 - 9 for i in range(N)]
-    out, said = first_look(tmp_path, capsys, trust=trust, days=days, old=old, cold=cold)
-    notes = {name: one["note"] for name, one in said["columns"].items()}
-    assert notes["trust"] == "numbers, of which 98 (11%) and 99 (8%) seem to mean missing"
-    assert notes["days"] == "numbers, of which -9 (11%) and -8 (8%) seem to mean missing"
-    assert notes["old"] == notes["cold"] == ""
-    found = derived(tmp_path, out, ["trust_number", "days_number"])
-    assert found["trust_number"].to_list() == [None if value > 7 else value for value in trust]
-    assert found["days_number"].to_list() == [None if value < 0 else value for value in days]
-
-
-def test_two_numbers_that_mean_missing_are_both_read_so(tmp_path, capsys):
-    age = [-1 if i % 9 == 0 else 999 if i % 11 == 0 else 18 + i % 60 for i in range(N)]
-    low, below = [-1 if i % 9 == 0 else i % 60 for i in range(N)], [i % 60 - 2 for i in range(N)]
-    out, said = first_look(tmp_path, capsys, age=age, low=low, below=below)
-    notes = {name: one["note"] for name, one in said["columns"].items()}
-    assert notes["age"] == "numbers, of which -1 (11%) and 999 (8%) seem to mean missing"
-    assert notes["low"] == "numbers, of which -1 (11%) seems to mean missing"
-    assert notes["below"] == ""
-    found = derived(tmp_path, out, ["age_number"])["age_number"]
-    assert found.to_list() == [None if value in (-1, 999) else value for value in age]
-
-
-@pytest.mark.parametrize("name", ["Panel", "Kohorte", "Sociét\u00e9", "Fuente", "Azienda", "Vestiging"])
-def test_a_group_is_proposed_as_public_in_other_languages(tmp_path, capsys, name):
-    group = np.where(np.arange(N) % 4, "new", "old")
-    _, said = first_look(tmp_path, capsys, **{name: group})
-    assert said["public"] == "random 0.25"
-    (found,) = said["public_proposals"]
-    assert found["rule"].endswith(" = 'old'")
-
-
-@pytest.mark.parametrize(("there", "note"), [(0.95, "where it is there, y is won in 9"), (0.7, "")])
-def test_a_column_that_is_there_nearly_for_one_of_two_classes_alone_is_left_out(
-    tmp_path, capsys, there, note
-):
-    rng = np.random.default_rng(3)
-    is_there = rng.random(N) < np.where(LABEL == "won", 0.5 * there, 0.5 * (1 - there))
-    held = [("sent", "signed", "kept")[i % 3] if one else None for i, one in enumerate(is_there)]
-    out, said = first_look(tmp_path, capsys, parcel=held)
-    assert said["columns"]["parcel"]["note"].startswith(note)
-    assert ("parcel" in load(out).dataset.drop) == bool(note)
-
-
-def test_each_column_that_is_left_out_has_its_reason_while_there_is_room(tmp_path, capsys):
-    texts = {f"text_{i}": [f"{i}{j} words that nobody repeats" for j in range(N)] for i in range(12)}
-    out, _ = first_look(tmp_path, capsys, **texts)
-    lines = out.read_text().splitlines()
-    assert len(lines) <= MOST_LINES
-    assert all(sum(f'"{name}", ' in line and "# " in line for line in lines) == 1 for name in texts)
-
-
-def test_a_target_whose_name_becomes_that_of_another_column_stays_the_target(tmp_path, capsys):
+def test_a_target_whose_name_becomes_that_of_another_column_stays_the_target(tmp_path):
     watts = {"power_W": [f"{one} W" for one in HOURS], "power W": [f"{one} W" for one in NUMBER]}
-    out, _ = first_look(tmp_path, capsys, target="power W", **watts)
+    out, _ = first_look(tmp_path, target="power W", **watts)
     spec = load(out).dataset
     assert spec.derive[spec.target].startswith('CAST(replace(replace("power W"')
     assert list(spec.derive) == ["power_W_number", "power_W_number_2"]
-    assert derived(tmp_path, out, spec.target).to_series().to_list() == NUMBER.tolist()
+    assert typed(tmp_path, out)[spec.target].to_list() == NUMBER.tolist()
