@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,35 @@ class Forging(Copying):
         self.true = record
         forged = lay(self.store, self.forge(text_of(self.store, record["question"])))
         return record.model_copy(update={"parts": {**record.parts, "question": forged}})
+
+
+class StoppedError(Exception):
+    """A run came to the question at which it should stop."""
+
+
+@pytest.fixture(scope="module")
+def asked_until(tmp_path_factory):
+    """A run of a family, in a folder of its own, that stopped where its curator had made the question of a round."""
+
+    @cache
+    def prepared(family: str, number: int, is_release: bool) -> tuple[RunConfig, Path]:
+        room = tmp_path_factory.mktemp("asked")
+        config = FAMILIES[family](room, **RELEASE if is_release else {})
+
+        def stop(_: Any) -> Any:
+            raise StoppedError
+
+        store = Store(room / "work")
+        with pytest.raises(StoppedError):
+            Pipeline(store=store, config=config, executor=Forging(store, stop, number)).walk()
+        return config, store.root
+
+    def asked(work: Path, family: str, number: int, forge: Forge, *, is_release: bool = True) -> Pipeline:
+        config, made = prepared(family, number, is_release)
+        store = Store(shutil.copytree(made, work))
+        return Pipeline(store=store, config=config, executor=Forging(store, forge, number))
+
+    return asked
 
 
 def text_of(store: Store, question: Manifest) -> dict[str, Any]:
@@ -231,23 +262,19 @@ FORGERIES = [
     ids=[f"{name}, round {n}, {forge.__name__}" for name, n, forge, _ in FORGERIES],
 )
 def test_a_forged_question_is_answered_by_nobody_and_charged_to_nobody(
-    tmp_path, family, number, forge, exit_code
+    tmp_path, asked_until, family, number, forge, exit_code
 ):
-    store = Store(tmp_path / "work")
-    config = FAMILIES[family](tmp_path, **RELEASE)
-    run = Pipeline(store=store, config=config, executor=Forging(store, forge, number))
+    run = asked_until(tmp_path / "work", family, number, forge)
     message = str(refuses(run, exit_code))
     assert message.count("\n") == 0
     assert "Nobody answered it." in message
-    charges = list((store.root / "holders" / "ledger").rglob("*.charge"))
+    charges = list((run.store.root / "holders" / "ledger").rglob("*.charge"))
     assert len(charges) == (0 if number == 1 else 1)
 
 
 @pytest.mark.parametrize("forge", [at_20, by_another_mechanism, marked])
 @pytest.mark.parametrize("family", ["lpct", "histoftree"])
-def test_a_trial_that_charges_nobody_answers_no_forged_question_either(tmp_path, family, forge):
-    store = Store(tmp_path / "work")
-
+def test_a_trial_that_charges_nobody_answers_no_forged_question_either(tmp_path, asked_until, family, forge):
     def forged(text: dict[str, Any]) -> Any:
         if forge is not marked:
             return forge(text)
@@ -255,7 +282,7 @@ def test_a_trial_that_charges_nobody_answers_no_forged_question_either(tmp_path,
             return replace(protocol_of(text), simulation=False)
         return {key: value for key, value in text.items() if key != "simulation"}
 
-    run = Pipeline(store=store, config=FAMILIES[family](tmp_path), executor=Forging(store, forged, 1))
+    run = asked_until(tmp_path / "work", family, 1, forged, is_release=False)
     assert run.terms.config.is_trial
     refuses(run, 4 if forge is at_20 else 5)
 
