@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
 import polars as pl
 import pytest
-from chain import Chain, fares, fares_config, inputs_of, rides, rides_config
+from chain import Chain, fares, fares_config, inputs_of, published, rides, rides_config
+from families import THREE, paid_in_three_ways
 
-from ldptree.estimators import CorrectionClassifier, LPCTClassifier, LPDTRegressor
+from ldptree.estimators import CorrectionClassifier, CorrectionRegressor, LPCTClassifier, LPDTRegressor
 from ldptree.families.settings import PaperOptions
 from ldptree.mechanisms import CHOICES, mechanism_for
 from storage.store import Store
 from tasks.artifacts import read_protocol, read_scaled
-from tasks.learning import partition
+from tasks.learning import partition, read_learning
 
 
 @pytest.fixture(scope="module")
@@ -77,54 +77,84 @@ def test_the_tree_has_the_floor_of_rows_asked_for(base):
     assert np.bincount(protocol.partition.apply(X)).min() >= 20
 
 
+ESTIMATORS = {
+    "lpct": LPCTClassifier,
+    "lpdt": LPDTRegressor,
+    "correction": CorrectionClassifier,
+    "correction of three classes": CorrectionClassifier,
+    "correction of a number": CorrectionRegressor,
+}
 ONCE = PaperOptions(termination=False)
 """Algorithm 2 with one question, whose tree both have."""
+DEEP = {"depth": 6}
+ALIKE = [
+    # the label's family, its settings, how many rows are public
+    *(("lpct", DEEP, n) for n in (20, 200)),
+    *(("lpct", DEEP | {"partition": "max-edge"}, n) for n in (20, 200)),
+    *(("lpct", DEEP | {"prune": "paper", "paper": ONCE}, n) for n in (20, 200)),
+    ("lpdt", DEEP, 20),
+    # deep as public rows, or as private ones carry
+    *(("lpdt", {"depth": "auto", "min_samples_leaf": floor}, 200) for floor in (5, 60)),
+    # of boosting no tree of reports can be cut
+    *(("correction", DEEP | {"base": "boosting"}, n) for n in (20, 200)),
+    ("correction", {"depth": 2, "base": "forest"}, 200),
+    ("correction", {"depth": 2, "partition": "max-edge", "base": "tree", "label_levels": 4}, 200),
+    ("correction of a number", {"depth": "auto", "base": "tree"}, 200),
+    ("correction of a number", {"depth": 1, "base": "boosting", "residual_range": 5.0}, 200),
+    ("correction of three classes", {"depth": 2, "base": "tree"}, 200),
+]
 
 
-@pytest.mark.parametrize("n_public", [20, 200])
-@pytest.mark.parametrize(
-    ("model", "alone"),
-    [
-        ({}, LPCTClassifier(2.0, depth=6, random_state=1)),
-        ({"partition": "max-edge"}, LPCTClassifier(2.0, depth=6, partition="max-edge", random_state=1)),
-        (
-            {"prune": "paper", "paper": asdict(ONCE)},
-            LPCTClassifier(2.0, depth=6, prune="paper", paper=ONCE, random_state=1),
-        ),
-        ({"estimator": "lpdt"}, LPDTRegressor(2.0, depth=6, random_state=1)),
-        (
-            # of whose base no tree of reports can be cut
-            {"estimator": "correction", "base": "boosting", "questions": 1},
-            CorrectionClassifier(2.0, depth=6, base="boosting", questions=1, random_state=1),
-        ),
-    ],
-)
-def test_few_public_rows_or_many_a_run_and_the_estimator_have_the_same_partition(
-    tmp_path, model, alone, n_public
+@pytest.mark.parametrize(("family", "settings", "n_public"), ALIKE)
+def test_a_run_asks_and_learns_what_the_estimator_does_with_the_same_rows(
+    tmp_path, family, settings, n_public
 ):
-    is_number = isinstance(alone, LPDTRegressor)
-    zone = np.where(np.arange(900) < n_public, "open", "closed")
-    path = (fares if is_number else rides)(tmp_path / "a.csv", 900, 1, zone=zone)
-    plain: dict[str, Any] = {
-        "model": {"depth": 6} | model,
-        "dataset": {"drop": ["person", "firm"]},
-        "evaluate": False,
-    }
-    make = fares_config if is_number else rides_config
-    run = Chain(Store(tmp_path / "work"), make(path, **plain))
+    """Of the estimator's totals the run's family makes the estimator's model, to the last digit."""
+    n, is_number = 900, family in ("lpdt", "correction of a number")
+    zone = np.where(np.arange(n) < n_public, "open", "closed")
+    three = family == "correction of three classes"
+    columns = {"zone": zone} | (paid_in_three_ways(n, 2) if three else {})
+    path = (fares if is_number else rides)(tmp_path / "a.csv", n, 2, **columns)
+    name = family.partition(" ")[0]
+    once = {"questions": 1} if name == "correction" else {}
+    written = {key: asdict(value) if key == "paper" else value for key, value in settings.items()}
+    run = Chain(
+        Store(tmp_path / "work"),
+        (fares_config if is_number else rides_config)(
+            path,
+            model={"estimator": name} | once | written,
+            dataset={"drop": ["person", "firm"], "missing": "drop"} | (THREE if three else {}),
+            evaluate=False,
+        ),
+    )
     rows = pl.read_csv(path)
     X, y = rows.select("miles", "hour").to_numpy().astype(float), rows["paid"].to_numpy()
-    alone.fit(X, y if is_number else y == "card", public=zone == "open")
-    asked = read_protocol(run.store, run.published["question"])
-    tree = alone.plan_.partition if isinstance(alone, CorrectionClassifier) else alone.partition_
-    assert asked.n_cells > 1
-    assert asked.partition.to_json() == tree.to_json()
-
-
-def test_the_same_public_rows_give_the_same_protocol_in_any_work_folder(base, tmp_path):
-    path = base.store.files(base.raw)[0]
-    other = Chain(Store(tmp_path / "work"), rides_config(path))
-    assert other.published["question"].digest == base.published["question"].digest
+    if (
+        not is_number and not three
+    ):  # a class's name decides which is the second: the positive one is called last
+        y = np.where(y == "card", "z", "a")
+    alone = ESTIMATORS[family](2.0, random_state=1, **once | settings).fit(X, y, public=zone == "open")
+    asked, theirs = published(run), getattr(alone, "protocols_", None) or (alone.protocol_,)
+    assert asked.n_cells > 1 or settings["depth"] != DEEP["depth"]
+    assert asked.partition.to_json() == theirs[0].partition.to_json()
+    assert asked.mechanism == theirs[0].mechanism
+    assert is_number or name == "lpct" or asked.classes == theirs[0].classes
+    if name == "correction":
+        assert asked.base.ensemble.to_json() == theirs[0].base.ensemble.to_json()
+    call = inputs_of(run, "model")
+    learning = read_learning(run.store, call["transcript"], call["asking"], reading=call["reading"])
+    (turn,) = learning.transcript
+    totals = alone.totals_ if isinstance(alone.totals_, tuple) else (alone.totals_,)
+    model = learning.family.fit(learning.rows, [replace(turn, totals=totals)])
+    for one, other in (
+        [(model.corrections, alone.corrections_), (model, alone.model_)]
+        if name == "correction"
+        else [(model, alone.model_)]
+    ):
+        of_arrays = [name for name, value in vars(one).items() if isinstance(value, np.ndarray)]
+        assert of_arrays
+        for name in of_arrays:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
 def test_a_campaigns_published_protocol_is_taken_as_it_is(base):

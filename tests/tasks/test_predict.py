@@ -195,6 +195,21 @@ def test_a_model_that_is_none_or_was_changed_is_refused(model_path, data, tmp_pa
         predict_file(broken, data, tmp_path / "out.parquet")
 
 
+def test_numbers_of_a_tree_are_written_with_their_intervals(run_of, tmp_path):
+    run = run_of("lpdt")
+    path, rows = (
+        run.store.file(run.model["model"], "model.json"),
+        tables.read(run.store.files(run.held["test"])),
+    )
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=50)
+    predict_file(path, tmp_path / "rows.parquet", tmp_path / "out.parquet")
+    model, said = load_model(path), pq.read_table(tmp_path / "out.parquet")
+    assert said.schema.names == ["prediction", "mean_lower", "mean_upper"]
+    nodes = model.nodes(tables.raw_matrix(rows, model.encoding))
+    for name, end in zip(("mean_lower", "mean_upper"), model.interval(LEVEL), strict=True):
+        np.testing.assert_array_equal(said.column(name).to_numpy(), end[nodes, 0])
+
+
 # A public model and its corrections
 
 

@@ -97,26 +97,6 @@ def test_cells_agree_with_values_missing_under_every_rule(missing, store, tmp_pa
     assert chain.scaled.facts["n_unusable"] == 200 - n
 
 
-@pytest.mark.parametrize("noise", [0, 1])
-def test_ranges_levels_and_fills_never_come_from_private_rows(store, tmp_path, noise):
-    """Two files alike in their public rows, worlds apart in their private ones, give one encoding."""
-    digests = {}
-    for number, extreme in enumerate((False, True)):
-        rng = np.random.default_rng(5)
-        is_private = np.arange(300) % 3 != 0
-        miles = rng.gamma(2, 3, 300).round(2)
-        firm = rng.choice(["ash", "birch"], 300)
-        if extreme:
-            miles = np.where(is_private, 1e9 * (-1.0) ** np.arange(300), miles)
-            firm = np.where(is_private, "a private firm", firm)
-        path = rides(tmp_path / f"{number}.csv", 300, noise, miles=miles, firm=firm)
-        chain = Chain(store, rides_config(path))
-        encoding, classes = read_encoding(store, chain.scaled["encoding"])
-        digests[extreme] = (encoding.digest, classes, chain.scaled["scaled"].digest)
-        assert encoding.features[0].maximum < 100
-    assert digests[False] == digests[True]
-
-
 def test_only_public_rows_are_ever_written_out_scaled(trips):
     scaled = trips.scaled["scaled"]
     assert scaled.zone == "public"
@@ -210,19 +190,6 @@ def test_public_rows_that_are_all_unusable_are_refused(store, tmp_path):
     with pytest.raises(DataError, match="no public row has a label and all features"):
         assert chain.scaled
     assert not list(store.zone("public").glob("scale/*"))
-
-
-def test_in_a_campaign_the_first_runs_encoding_holds(store, tmp_path):
-    first, wide = (
-        rides(tmp_path / "a.csv", 300, 1),
-        rides(tmp_path / "b.csv", 300, 2, miles=np.arange(300) * 10),
-    )
-    one = Chain(store, rides_config(first, campaign={"name": "rides"}))
-    assert one.protocol
-    two = Chain(store, rides_config(first, wide, campaign={"name": "rides"}, dataset=NEW_PEOPLE))
-    encodings = [read_encoding(store, chain.scaled["encoding"]) for chain in (one, two)]
-    assert encodings[0] == encodings[1]
-    assert two.scaled["scaled"].rows > one.scaled["scaled"].rows
 
 
 def test_in_a_campaign_columns_are_looked_at_once(store, tmp_path):
