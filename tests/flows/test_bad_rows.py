@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 
@@ -59,24 +58,13 @@ def damaged(content):
 
 FILES = {
     "empty.csv": (lambda _: b"", "empty.csv: the file is empty (0 bytes)."),
-    "blank.csv": (lambda _: b"\n\n \n", "blank.csv: the file is empty: nothing but blank lines."),
-    "head.csv": (lambda desk: desk.lines()[:1], "head.csv: a header and no rows."),
-    "binary.csv": (lambda _: np.random.default_rng(0).bytes(5000), "binary.csv: has a NUL byte in it"),
     "picture.csv": (lambda _: b"\x89PNG\r\n\x1a\n" + bytes(range(1, 200)), "not UTF-8 text"),
-    "page.csv": (lambda _: b"<html><body>404</body></html>\n", "HTML, XML or JSON, and no table"),
     "spaces.csv": (lambda desk: [line.replace(",", " ") for line in desk.lines()], 'no column "paid"'),
-    "cut.csv.gz": (lambda desk: gzip.compress("\n".join(desk.lines()).encode())[:900], "the gzip file is truncated"),
-    "cut.parquet": (lambda desk: whole_parquet(desk)[:2000], "cut.parquet: the Parquet file is truncated"),
     "damaged.parquet": (lambda desk: damaged(whole_parquet(desk)), "damaged.parquet: "),
-    "csv.parquet": (lambda desk: desk.lines(), "csv.parquet: named .parquet, but not a Parquet file."),
     "latin.csv": (lambda desk: "\n".join(desk.lines()).replace("ash", "\xe4sh").encode("latin1"),
                   "latin.csv: not UTF-8 text. Convert it, for example with: iconv"),
-    "nul.csv": (lambda desk: [*desk.lines()[:20], "\0", *desk.lines()[20:]], "nul.csv: has a NUL byte in it"),
-    "twice.csv": (lambda desk: ["zone,person,miles,miles,firm,paid", *desk.lines()[1:]],
-                  'duplicate column names, "miles"'),
-    "cases.csv": (lambda desk: ["zone,person,miles,Miles,firm,paid", *desk.lines()[1:]],
-                  'duplicate column names, "miles" and "Miles"'),
 }  # fmt: skip
+"""One of each way in which a file is none; storage/test_raw_files.py has all."""
 
 
 @pytest.mark.parametrize("name", FILES)

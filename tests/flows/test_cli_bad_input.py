@@ -199,19 +199,13 @@ def test_a_data_set_of_the_catalogue_that_is_not_as_stated_is_refused(
     ("rule", "said"),
     [
         ("zone = 'open'; DROP TABLE x", 'syntax error at or near ";"'),
-        ("zone = 'open", "unterminated string literal"),
-        ("zone = 'open' AND", "syntax error"),
-        ("zone IN (SELECT 'open')", "a subquery is not allowed here"),
-        ("read_text('/etc/passwd') = ''", "the function read_text() is not allowed here"),
         ("zone IN (SELECT c FROM read_csv('/etc/passwd'))", "a subquery is not allowed here"),
-        ("random() < 0.5", "the function random() is not allowed here"),
-        ("now() > DATE '2026-01-01'", "the function now() is not allowed here"),
-        ("miles > avg(miles)", "the function avg() is not allowed here"),
+        ("read_text('/etc/passwd') = ''", "the function read_text() is not allowed here"),
         ("row_number() OVER () < 9", "a window function"),
-        ("getenv('HOME') = ''", "the function getenv() is not allowed here"),
     ],
 )
 def test_a_rule_is_an_expression_over_one_row_or_refused_before_anything_starts(desk, rule, said):
+    """For each reason one; storage/test_sql.py has all."""
     for key in ("dataset.public", "dataset.where", "dataset.derive.new"):
         ended = desk.run("--set", f'{key}="""{rule}"""')
         desk.told(ended, 2, f"{key}: ", said, "It must be one SQL expression over")
