@@ -22,15 +22,23 @@ from tasks.page.render import render
 from tasks.report import read_facts
 
 
-@pytest.fixture
-def chain(tmp_path):
-    path = rides(tmp_path / "rides.csv", 900, 1)
-    return Chain(Store(tmp_path / "work"), rides_config(path))
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The configuration of a run, and what its page tells."""
+    room = tmp_path_factory.mktemp("run")
+    done = Chain(Store(room / "work"), rides_config(rides(room / "rides.csv", 900, 1)))
+    return done.config, read_facts(done.store, done.page["page"])
 
 
 @pytest.fixture
-def facts(chain):
-    return read_facts(chain.store, chain.page["page"])
+def chain(run, tmp_path):
+    """That run, not begun, in a work folder of its own."""
+    return Chain(Store(tmp_path / "work"), run[0])
+
+
+@pytest.fixture
+def facts(run):
+    return run[1]
 
 
 def _leave(store, facts, name, created, command=""):

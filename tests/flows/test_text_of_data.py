@@ -158,16 +158,26 @@ def test_a_terminal_shows_text_and_does_nothing_that_it_says(printed: dict[str, 
         assert plain.count(HOSTILE[name]) >= 8  # as it is
 
 
-@EACH
-def test_what_a_program_reads_stays_what_it_is(name: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def piped() -> dict[str, bytes]:
+    """What a program that reads another's output gets of each name."""
     code = f"""
+import json
 from flows.command.streams import prepare_streams, print_file, print_json
 prepare_streams()
-print_json({{"x": {HOSTILE[name]!r}}})
-print_file({HOSTILE[name]!r})
+for name, text in json.loads({json.dumps(HOSTILE)!r}).items():
+    print_json({{"x": text}})
+    print_file(text)
+    print(f"END {{name}}", flush=True)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    first, _, rest = done.partition(b"\n")
+    parts = re.split(rb"END (.*)\n", done)
+    return {name.decode(): said for name, said in zip(parts[1::2], parts[::2], strict=False)}
+
+
+@EACH
+def test_what_a_program_reads_stays_what_it_is(piped: dict[str, bytes], name: str) -> None:
+    first, _, rest = piped[name].partition(b"\n")
     assert json.loads(first) == {"x": HOSTILE[name]}
     assert acts(first.decode()) == []
     assert rest.decode() == f"{HOSTILE[name]}\n"

@@ -378,21 +378,30 @@ def test_lines_that_cannot_be_split_are_rows_of_their_files(ingest, tmp_path):
     assert [row["_row"] for row in asked] == [4], "nobody knows that it would not have been asked"
 
 
-@pytest.mark.parametrize("rule", ["stop", "quarantine"])
+UNCLOSED = [
+    # a row, the last line, and how many stand between
+    ('"q,3,x,0', "q,3,x,0", 9),
+    ('q,3,"x,0', "q,3,x,0", 9),
+    ('q,3,x,"0', "q,3,x,0", 9),
+    ('q,3,"x,0', 'q,3,"x,0', 9),
+    ('q,3,"x,0', '"q,3,x,0', 9),
+    ('q,3,"x,0', "", 0),
+]
+FAR_APART = [('q,3,"x,0', "q,3,x,0", 300_000), ('q,3,"x,0', 'q,3,"x,0', 300_000)]
+
+
 @pytest.mark.parametrize(
-    ("row", "last", "n_between"),
+    ("rule", "end", "row", "last", "n_between"),
     [
-        ('"q,3,x,0', "q,3,x,0", 9),
-        ('q,3,"x,0', "q,3,x,0", 9),
-        ('q,3,x,"0', "q,3,x,0", 9),
-        ('q,3,"x,0', 'q,3,"x,0', 9),
-        ('q,3,"x,0', '"q,3,x,0', 9),
-        ('q,3,"x,0', "", 0),
-        ('q,3,"x,0', "q,3,x,0", 300_000),
-        ('q,3,"x,0', 'q,3,"x,0', 300_000),
+        *(
+            (rule, end, *lines)
+            for rule in ("stop", "quarantine")
+            for end in ("\n", "\r\n")
+            for lines in UNCLOSED
+        ),
+        *((*how, *lines) for how in (("stop", "\r\n"), ("quarantine", "\n")) for lines in FAR_APART),
     ],
 )
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_quote_that_is_not_closed_stops_the_run_in_quarantine_too(
     ingest, tmp_path, rule, row, last, n_between, end
 ):

@@ -195,14 +195,14 @@ def test_a_campaign_asks_one_question(tmp_path):
 @pytest.mark.parametrize("estimator", [CorrectionClassifier, CorrectionRegressor])
 def test_where_noise_hides_any_column_everybody_is_asked_about_cells(estimator):
     X, y, public = blind(is_number=estimator is CorrectionRegressor)
-    n_questions = {
-        epsilon: len(estimator(epsilon, base="forest", random_state=1).fit(X, y, public=public).protocols_)
+    fits = {
+        epsilon: estimator(epsilon, base="forest", random_state=1).fit(X, y, public=public)
         for epsilon in (0.1, 4.0)
     }
-    assert n_questions == {0.1: 1, 4.0: 2}
+    assert {epsilon: len(fit.protocols_) for epsilon, fit in fits.items()} == {0.1: 1, 4.0: 2}
     plain = estimator(4.0, base="forest", questions=1, random_state=1).fit(X, y, public=public)
     assert plain.protocols_[0].asks_everybody
-    aware = estimator(4.0, base="forest", random_state=1).fit(X, y, public=public)
+    aware = fits[4.0]
     assert aware.score(X[~public], y[~public]) > plain.score(X[~public], y[~public]) + 0.04
     assert Ledger(entries=aware.ledger_.entries).largest_spend().epsilon == 4.0
 
