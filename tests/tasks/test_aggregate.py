@@ -7,10 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import Chain, example_protocol, perturb_shard, publish, rides, rides_config, shards_of
+from chain import example_protocol, perturb_shard, publish, shards_of
 from first_fast import first_fast
 
-from flows.executors import InlineExecutor
 from ldptree.errors import ArtifactCorrupt, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from storage.store import Store
@@ -252,18 +251,3 @@ def test_sums_of_other_holders_than_those_who_reported_are_no_totals(store):
     some = add.fn(store, **call, reports=reports[:2])["sums"]
     with pytest.raises(ArtifactCorrupt, match=r"5,001 holders reported, and the sums are of 3,001\."):
         aggregate.fn(store, **call, reports=reports, sums=[some])
-
-
-@pytest.mark.parametrize("mechanism", first_fast("oue", "grr", "olh"))
-def test_in_however_many_parts_reports_are_added_up_the_totals_are_the_same(tmp_path, monkeypatch, mechanism):
-    files = [rides(tmp_path / f"rides-{number}.csv", 120, number) for number in range(5)]
-    config = rides_config(*files, privacy={"mechanism": mechanism})
-    found = []
-    for n_files in (64, 2):
-        monkeypatch.setattr("tasks.answers.add.PART_SHARDS", n_files)
-        store = Store(tmp_path / f"{n_files}")
-        run = Chain(store, config, executor=InlineExecutor(store))
-        found.append(run.totals)
-        assert sum(record.step == "add" for record in run.records) == (3 if n_files == 2 else 1)
-    whole, parts = found
-    assert (parts.facts, parts["totals"].files) == (whole.facts, whole["totals"].files)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chain import NEW_PEOPLE, Chain, inputs_of, rides, rides_config
-from first_fast import first_fast
+from chain import Chain, inputs_of, rides, rides_config
 
-from flows.executors import InlineExecutor
 from ldptree.errors import DataError
 from storage import tables
 from storage.digests import Hasher, mixed
@@ -222,57 +220,6 @@ def test_a_simulation_in_which_nobody_is_held_back_stops_before_anybody_reports(
     path = rides(tmp_path / "a.csv", 12, 1)
     with pytest.raises(DataError, match="no private row was held back to score on"):
         assert Chain(store, rides_config(path, dataset={"test_fraction": 0.0001})).held
-
-
-CUTS = {
-    "each row, seeded": {},
-    "each row, in an order of their own": {"evaluate": False, "simulation": {"noise_seed": None}},
-    "who is named": {"dataset": {"holder": "person", "drop": []}},
-    "who is named, in an order of their own": {
-        "dataset": {"holder": "person", "drop": []},
-        "evaluate": False,
-        "simulation": {"noise_seed": None},
-    },
-    "a campaign that asked a file before": {
-        "campaign": {"name": "weekly"},
-        "dataset": NEW_PEOPLE,
-        "evaluate": False,
-        "simulation": {"noise_seed": None},
-    },
-}
-CUT_FAST = {
-    "each row, seeded",
-    "who is named, in an order of their own",
-    "a campaign that asked a file before",
-}
-
-
-@pytest.mark.parametrize("case", first_fast(*CUTS, fast=CUT_FAST))
-def test_in_however_many_parts_rows_are_cut_the_shards_are_the_same(
-    tmp_path, monkeypatch, small_shards, case
-):
-    """Of a large file in pieces, one that is a copy of it, and a small one; with a campaign after another file was asked."""
-    monkeypatch.setattr("tasks.data.source.PART_BYTES", 4000)
-    paths = [numbered(tmp_path / f"rides-{i}.csv", n, i, start=1000 * i) for i, n in enumerate((600, 90, 30))]
-    paths.append(tmp_path / "rides-9.csv")
-    paths[-1].write_bytes(paths[0].read_bytes())
-    found = {}
-    for rows_at_once in (1 << 20, 100):
-        monkeypatch.setattr("tasks.holders.cut.PART_ROWS", rows_at_once)
-        store = Store(tmp_path / f"work-{rows_at_once}")
-        store.objects.put("holders/secret", b"s" * 32)
-        if case.startswith("a campaign"):
-            first = Chain(store, rides_config(paths[1], **CUTS[case]), executor=InlineExecutor(store))
-            first.walk()
-        chain = Chain(store, rides_config(*paths, **CUTS[case]), executor=InlineExecutor(store))
-        record = chain.held
-        assert len(chain.ingested["private"].files) > len(paths)
-        held_back = tables.read(store.files(record["test"])).to_pylist() if record["test"].files else []
-        digests = {part: record[part].digest for part in ("train", "answers")}
-        found[rows_at_once] = (record.key, record.facts, digests, held_back)
-        assert all(store.condition(part) == "present" for part in record.parts.values())
-        assert (len(record["roles"].files) > 3) == (rows_at_once == 100)
-    assert found[100] == found[1 << 20]
 
 
 # The order of rows

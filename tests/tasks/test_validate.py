@@ -8,9 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import Chain, rides, rides_config
-from first_fast import first_fast
 
-from flows.executors import InlineExecutor
 from ldptree.errors import ConfigError
 from schemas.dataset import DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
@@ -219,21 +217,3 @@ def test_a_public_row_in_quarantine_stops_no_later_step(tmp_path):
     assert chain.ingested.facts["bad_public"] == 1
     assert chain.checked
     assert chain.scaled.facts["n_public"] == 99
-
-
-@pytest.mark.parametrize("ranges", first_fast({}, {"miles": [0, 9]}))
-def test_in_however_many_parts_rows_are_counted_the_outcome_is_the_same(tmp_path, monkeypatch, ranges):
-    paths = [rides(tmp_path / f"rides-{number}.csv", 90, number) for number in range(5)]
-    config, found = rides_config(*paths, dataset={"ranges": ranges, "on_bad_rows": "quarantine"}), []
-    for part_bytes, n_parts in ((1 << 20, 1), (1, 5)):
-        monkeypatch.setattr("tasks.data.source.PART_BYTES", part_bytes)
-        monkeypatch.setattr("storage.raw.pieces.cut", lambda *_: [])
-        store = Store(tmp_path / f"work-{part_bytes}")
-        store.objects.put("holders/secret", b"s" * 32)
-        chain = Chain(store, config, executor=InlineExecutor(store))
-        record = chain.checked
-        assert len(chain.counted) == n_parts
-        (counts,) = store.files(record["counts"])
-        found.append((record.facts, record["checks"].digest, counts.read_text()))
-    assert found[0] == found[1]
-    assert any(one["violations"] for one in json.loads(found[0][-1])) == bool(ranges)
