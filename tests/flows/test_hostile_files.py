@@ -240,7 +240,9 @@ def test_a_configuration_that_was_made_to_hang_ends_in_one_message(tmp_path, nam
     assert (code, told in said) == (2, True)
 
 
-@pytest.mark.parametrize("text", ["[" * (1 << 20), '{"a":' * (1 << 18), "1" * (1 << 20), "\0" * (65 << 20)])
+@pytest.mark.parametrize(
+    "text", first_fast("[" * (1 << 20), '{"a":' * (1 << 18), "1" * (1 << 20), "\0" * (65 << 20))
+)
 def test_a_model_that_was_made_to_kill_its_reader_is_none(tmp_path, text):
     (tmp_path / "rows.csv").write_text(GOOD)
     (tmp_path / "model.json").write_text(text)

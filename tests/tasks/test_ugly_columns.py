@@ -194,32 +194,22 @@ def test_what_nobody_can_use_is_left_out_with_the_reason(ingest):
     assert found.types["id"] == "text"
 
 
-def test_a_category_that_nobody_declared_has_a_limit(ingest):
-    size = 3 * 300
-    few, many = ([f"c{i // 3 % k}" for i in range(size)] for k in (LEVELS_LISTED, LEVELS_LISTED + 1))
-    found, _, _ = ingest({"few": few, "many": many})
-    assert found.columns_left_out == {"many": f"more than {LEVELS_LISTED} different texts"}
-    assert not ingest({"few": few, "many": many}, categorical=["many"])[0].columns_left_out
-
-
 def test_the_users_word_holds(ingest):
     table = {"id": list(range(N)), "name": [f"N{i}" for i in range(N)], "hour": hours()}
     for said in ({"types": {"id": "integer", "name": "text"}}, {"categorical": ["id", "name"]}):
         assert not ingest(table, **said)[0].columns_left_out
     found, _, _ = ingest(table, ranges={"id": [0, 1000]}, levels={"name": ["N1", "N3"]})
     assert not found.columns_left_out
+    many = {
+        "many": [f"c{i // 3 % (LEVELS_LISTED + 1)}" for i in range(900)],
+        "hour": [i % 24 for i in range(900)],
+    }
+    assert ingest(many)[0].columns_left_out == {"many": f"more than {LEVELS_LISTED} different texts"}
+    assert not ingest(many, categorical=["many"])[0].columns_left_out
     with pytest.raises(ValueError, match="1,001 levels; a category has at most 1,000"):
         DatasetSpec(
             name="t", path="x", target="y", public="first 5", levels={"a": tuple(map(str, range(1001)))}
         )
-
-
-def test_few_public_rows_say_nothing_of_being_unique(ingest):
-    size = 3 * 19
-    table = {"id": list(range(size)), "name": [f"N{i}" for i in range(size)]}
-    assert not ingest(table)[0].columns_left_out
-    assert set(ingest({k: [*v, "x", "y", "z"] if k == "name" else [*v, 57, 58, 59] for k, v in table.items()},
-                      types={"id": "integer"})[0].columns_left_out) == {"name"}  # fmt: skip
 
 
 def test_a_file_of_nothing_but_identifiers_is_refused_with_what_they_are(ingest, tmp_path):
