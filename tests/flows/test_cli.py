@@ -25,7 +25,6 @@ from ldptree.errors import (
     LdptreeError,
     ProtocolMismatch,
 )
-from ldptree.estimators import CorrectionRegressor
 from ldptree.simulate import trips as simulated
 from schemas.catalogue import catalogue
 from schemas.config import packaged
@@ -251,31 +250,6 @@ def test_a_model_is_exported_explained_and_scores_a_file(typed, trips, tmp_path)
     for name in ("probability_0", "probability_1"):
         np.testing.assert_array_equal(found[name], by_predict[name.replace("_", " of ")])
     assert found["prediction"].cast(pl.String).to_list() == by_predict["prediction"].to_list()
-
-
-def test_a_corrected_model_is_exported_with_both_parts(typed, tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.random((600, 1))
-    y = X[:, 0] + (np.arange(600) >= 200)
-    frame = pl.DataFrame(X, schema=["miles"])
-    estimator = CorrectionRegressor(8.0, base="tree", depth=1, residual_range=2.0, random_state=0)
-    fitted = estimator.fit(frame, y, public=y == X[:, 0])
-    model = tmp_path / "model.json"
-    model.write_text(fitted.model_.to_json())
-    assert typed("export", model, "--to", "json")[:2] == (0, f"{fitted.model_.to_json()}\n")
-    assert "% of people" in typed("export", model, "--to", "dot")[1]
-    code, query, _ = typed("export", model, "--to", "sql", "--table", "my trips")
-    assert code == 0
-    with duckdb.connect() as connection:
-        connection.register("arriving", frame.to_arrow())
-        connection.execute('CREATE TABLE "my trips" AS FROM arriving')
-        found = pl.DataFrame(connection.execute(query).fetchnumpy())
-    ours = fitted.model_.predict_parts(found.select("miles").to_numpy())
-    np.testing.assert_array_equal(found["prediction"], ours.corrected[:, 0])
-    np.testing.assert_array_equal(found["public_prediction"], ours.public[:, 0])
-    assert found["correction"].mean() > 0.5
-    assert typed("export", model, "--to", "xml")[0] == 2
-    assert typed("export", model, "--to", "sql", "--table", " ")[0] == 2
 
 
 @pytest.mark.parametrize(

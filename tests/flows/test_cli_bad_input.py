@@ -320,6 +320,7 @@ def test_a_prediction_that_cannot_be_made_or_written_is_refused_and_leaves_no_fi
 def test_words_that_name_nothing_are_refused(desk, model, trips):
     for said, words in [
         ("--to xml: write sql, json or dot", ["export", model, "--to", "xml"]),
+        ("--table", ["export", model, "--to", "sql", "--table", " "]),
         ("beef: no artifact of", ["explain", "beef", "--work", trips.store.root]),
         ("nowhere: no such work folder. Name it with --work.", ["explain", "beef", "--work", "nowhere"]),
         ("nowhere: no such work folder. Name it with --work.", ["gc", "--work", "nowhere"]),

@@ -75,15 +75,6 @@ def test_a_run_from_python_asks_no_server_and_says_what_it_found(of_frame):
     assert str(of_frame.model).startswith("TreeModel of paid, from reports of ")
 
 
-def test_a_model_answers_every_row_of_a_frame(of_frame, data):
-    frame = pl.read_csv(data)
-    said = of_frame.predict(frame)
-    assert said.num_rows == len(frame)
-    assert set(said.column("prediction").to_pylist()) <= {"card", "cash"}
-    with pytest.raises(DataError, match="lacks the column 'miles'"):
-        of_frame.predict(frame.drop("miles"))
-
-
 def test_chances_of_classes_are_of_the_rows_that_are_predicted(of_frame, data):
     frame, model = pl.read_csv(data), of_frame.model
     said = of_frame.predict(frame)

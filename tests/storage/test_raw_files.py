@@ -295,17 +295,6 @@ def test_words_of_the_system_in_a_row_do_not_turn_bad_data_into_a_fault_of_the_m
             rows_of(raw_files.inspect(path))
 
 
-def test_more_columns_than_a_run_can_read_are_refused_before_they_are_read(tmp_path):
-    file = raw_files.inspect(
-        written(tmp_path, ",".join(f"c{i}" for i in range(10_000)) + "\n" + "1," * 9_999 + "1\n")
-    )
-    with pytest.raises(
-        DataError, match=r"trips\.csv: 10,000 columns would be read, and at most 4,000 can be"
-    ):
-        raw_files.check_count(file, len(file.columns))
-    raw_files.check_count(file, raw_files.MOST_COLUMNS)
-
-
 @pytest.mark.parametrize("clock", ["UTC", "Asia/Tokyo"])
 def test_an_hour_is_that_of_utc_whatever_the_zone_of_the_machine(tmp_path, clock):
     moments = pa.array([datetime(2024, 6, 1, 17, tzinfo=UTC)], pa.timestamp("us", tz="America/Los_Angeles"))
