@@ -176,9 +176,9 @@ def test_in_however_many_parts_a_run_goes_over_its_files_it_asks_and_learns_the_
     indirect=["files"],
 )
 def test_files_that_are_read_apart_are_put_together_byte_for_byte(tmp_path, files, monkeypatch, case):
-    """In the second, one value is none and a line is torn where it is a CSV in quarantine."""
+    """In the second a line is torn, where it is a CSV and bad rows are put aside."""
     changes = changes_of(case, files)
-    if case == "bad rows in quarantine":
+    if case == "bad rows in quarantine" and files[1].suffix == ".csv":
         lines = files[1].read_text().splitlines()
         files[1].write_text("\n".join([*lines[:9], "torn", *lines[9:]]) + "\n")
     runs = []
