@@ -136,7 +136,7 @@ def test_an_amount_is_booked_as_it_is_whatever_type_it_has(kind):
 NUMBER, HASHES, WHO = (
     "must be a number above 0",
     "hashes are whole numbers",
-    "give Rows of a source, or Names",
+    "give a RowRange of a source, or Names",
 )
 
 

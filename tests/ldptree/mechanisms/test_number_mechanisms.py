@@ -85,6 +85,7 @@ def test_reports_follow_the_law_that_is_audited(name, u):
     """40,000 reports: chi-square, of Laplace's noise Kolmogorov-Smirnov; false alarms: 1e-5 each."""
     mechanism = NUMBERS[name].for_budget(1.7)
     reports = mechanism.randomize(np.full(40_000, u), words(11))
+    assert np.abs(mechanism.decode(reports)).max() <= mechanism.bound * (1 + 1e-9)
     if name in EXACT:
         seen = np.bincount(reports, minlength=mechanism.outputs.size)
         assert fit_of(seen, np.array([float(p) for p in mechanism.law(u)])) > 1e-5
