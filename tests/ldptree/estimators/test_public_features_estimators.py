@@ -10,8 +10,6 @@ from ldptree.estimators.public_features import PublicFeatureClassifier, PublicFe
 
 RANGE = (-3.0, 5.0)
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 
 def people(n=6000, seed=0):
     """Five features; the label rises with the first, which is private, and the last."""
