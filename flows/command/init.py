@@ -21,7 +21,7 @@ from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from tasks.first_look.column import Column
 from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose, write_toml
-from tasks.first_look.rehearsal import mend_proposal
+from tasks.first_look.rehearsal import adjust_proposal
 from tasks.first_look.values import look
 
 MOST_TIDIED = 100 << 20
@@ -59,7 +59,7 @@ def init(
         choose = asking if ask else choose_first
         rule = None if public is None else _rule_from(public, to.parent)
         proposal = propose(seen, _path_from(read_from, to.parent), name=name, public=rule, choose=choose)
-        mend_proposal(proposal, choose)
+        adjust_proposal(proposal, choose)
     text = write_toml(proposal)
     if read_from != data:
         _write_tidy_copy(seen.sample, read_from)

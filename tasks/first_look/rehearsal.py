@@ -64,7 +64,7 @@ class TypedRows:
     n_rejected: int
 
 
-def mend_proposal(proposal: Proposal, choose: Choose) -> None:
+def adjust_proposal(proposal: Proposal, choose: Choose) -> None:
     """Mend the proposal until a run takes it.
 
     Raises:
