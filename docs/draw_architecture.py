@@ -28,7 +28,7 @@ ORDER = (
 REGISTRIES = {
     "frequency oracles": ["ldptree.mechanisms.oracles.ORACLES", "ldptree.mechanisms.ORACLES"],
     "mechanisms": ["ldptree.mechanisms.MECHANISMS"],
-    "mechanisms of a number": ["ldptree.mechanisms.NUMBER_MECHANISMS", "ldptree.mechanisms.NUMERIC"],
+    "mechanisms of a number": ["ldptree.mechanisms.NUMBER_MECHANISMS"],
     "partitions": ["ldptree.partition.PARTITIONS"],
     "families": ["ldptree.families.FAMILIES"],
     "baselines": ["ldptree.baselines.BASELINES"],

@@ -1,4 +1,4 @@
-"""The interface of a mechanism, for a private report about one cell and label and exact sums of many reports.
+"""The interface of a mechanism, for a private report about one cell and label, exact sums of many reports, and its facts.
 
 One mechanism, one file beside this one; the registry is in the package. What is shared by all of them is only which
 value a holder has: cell * C + label, or "outside" (a label not declared, a row that cannot be placed).
