@@ -81,8 +81,8 @@ class TypicalRow:
 
     def tell(self, columns: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Those of the columns that are there, and the label, in words."""
-        told = [(name.replace("_", " "), text) for name, text in self.words.items() if name in columns]
-        return *told[: MOST_COLUMNS - 1], self.own
+        lines = [(name.replace("_", " "), text) for name, text in self.words.items() if name in columns]
+        return *lines[: MOST_COLUMNS - 1], self.own
 
 
 def draw_example(protocol: Protocol, row: TypicalRow, data: DatasetSpec) -> Example | None:
@@ -95,9 +95,9 @@ def draw_example(protocol: Protocol, row: TypicalRow, data: DatasetSpec) -> Exam
         return None
     reports = mechanism.randomize(np.repeat(value, REPORTS), words)
     sums = np.array([mechanism.aggregate(reports[at : at + 1]) for at in range(REPORTS)])
-    told = row.tell(protocol.raw_tree.columns_used)
+    shown = row.tell(protocol.raw_tree.columns_used)
     if mechanism.n_levels != protocol.n_classes:
-        return draw_apart(protocol, told, cell, level, sums)
+        return draw_apart(protocol, shown, cell, level, sums)
     named = not protocol.numeric and protocol.base is None
     levels = tuple(
         name_level(protocol.target, value, data.names) if named else _name_number(protocol, value)
@@ -106,7 +106,7 @@ def draw_example(protocol: Protocol, row: TypicalRow, data: DatasetSpec) -> Exam
     figures = mechanism.describe().figures
     left_out = 1 - figures["p"] * figures.get("label_p", 1.0) if "p" in figures else None
     return Example(
-        row=told,
+        row=shown,
         cell=cell,
         level=level,
         levels=levels,
@@ -125,15 +125,15 @@ def draw_example_in_rounds(
     )
     point = points_of(encoding, row.values)[0]
     played = [question.play(point, row.label, protects, words) for _ in range(REPORTS)]
-    first, told = played[0], row.tell(protected)
+    first, shown = played[0], row.tell(protected)
     if first.sent is not None:
         sent = tuple(each.sent for each in played if each.sent is not None)
-        return Example(row=told, cell=0, level=0, number=SentNumber(true=first.true, sent=sent))
+        return Example(row=shown, cell=0, level=0, number=SentNumber(true=first.true, sent=sent))
     cell, named = int(first.true), np.array([each.named for each in played])
     must = [int(np.searchsorted(first.values, cell)), *np.flatnonzero(named.any(axis=0)).tolist()]
     drawn = _pick(len(first.values), must, MOST_CELLS)
     return Example(
-        row=told,
+        row=shown,
         cell=cell,
         level=0,
         boxes=Boxes(
