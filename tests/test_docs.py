@@ -130,3 +130,29 @@ def test_a_story_of_the_gallery_cuts_an_error_by_what_its_table_says() -> None:
                 scores = {row["method"]: float(row["score"]) for row in csv.DictReader(file)}
             best = min(score for method, score in scores.items() if method.startswith(("public", "constant")))
             assert int(claim[1]) == round(100 * (1 - scores["ldptree"] / best))
+
+
+def test_the_readmes_trials_have_the_figures_and_verdicts_of_their_pages() -> None:
+    table = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    trials = [row for row in table if "%" in row[1] or "error" in row[1]]
+    pages = {}
+    for path in (ROOT / "docs" / "gallery").glob("*.csv"):
+        with path.open(newline="") as file:
+            scores = {row["method"]: float(row["score"]) for row in csv.DictReader(file)}
+        public = [scores[name] for name in scores if name.startswith(("public", "constant", "most"))]
+        best = (min if "constant" in scores else max)(public)
+        chip = re.search(r"Verdict: ([^<]+)<", path.with_suffix(".html").read_text())
+        assert chip
+        pages[scores["ldptree"]] = (best, chip[1])
+    assert len(trials) == len(pages)
+    for what, before, after, said in trials:
+        figure = float(re.findall(r"[\d.]+", after)[0])
+        own = next(
+            score for score in pages if abs(score - figure) <= 0.005 * (1 if "error" in before else 10)
+        )
+        best, chip = pages.pop(own)
+        stated = re.findall(r"[\d.]+", before)[0]
+        assert abs(float(stated) - best) <= 0.5 * 10 ** -len(stated.partition(".")[2]) + 1e-9, what
+        assert said.partition(":")[0] == chip, what
