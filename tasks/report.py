@@ -77,7 +77,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="30", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="31", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,

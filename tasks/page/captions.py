@@ -44,8 +44,7 @@ SAYS = {
     "ask more": "Ask more people, or set a larger ε: “ldptree plan” says how many.",
     "too few": "But {few} to rely on that.",
     "one prediction": "One prediction for everybody, chosen in hindsight, would have {result}.",
-    "one thing": "Almost all of the gain is the average: the mean chance of “{output}” goes from {before} to {after}, and the "
-    "order of {nouns} hardly changes (AUC {auc_before} to {auc_after}).",
+    "one thing": "Almost all of the gain is the average, “{output}” from {before} to {after}.",
     "average correction": "On average the public model {errs} “{output}” {direction}, by {size}.",
     "average unclear": "Whether the public model is off on “{output}” on average cannot be told: {size}.",
     "off together": "Whether the public model is off on “{output}” on average cannot be told ({size}), but over all kinds "
@@ -54,8 +53,7 @@ SAYS = {
     "groups": "Reports were asked about {groups} of {cells}. What they say of a group, and its ±, go for each of its kinds; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "The public model is wrong where private {nouns} are: they may behave otherwise, or live where public ones are "
-    "few. Were they like public ones, {chance} of collections would look so.",
+    "particular": "The public model is wrong where private {nouns} are; chance alone looks so {chance} of the time.",
     "by coins": "Coins chose the public rows: where the public model is wrong, it is wrong for everybody.",
     "for everybody": "The public model may be wrong for everybody, and not for private {nouns} alone: public rows do not rule "
     "that out.",
@@ -73,9 +71,9 @@ SAYS = {
     "stopped": "No report was written, and nobody’s privacy was spent. Correct what is named above before the next run.",
     "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
     # cards
-    "gain": "{direction} {gain} from {reference}, the best of public rows alone (95{narrow}% interval {low} to {high}). "
-    "Up to {margin} counts as no difference.",
-    "log loss": "Log loss, where lower is better: {before} to {after}.",
+    "gain": "{direction} {gain} (95{narrow}% interval {low} to {high}) from {reference}, the best of public rows. "
+    "±{margin} counts as none.",
+    "log loss": "Log loss got worse: {before} to {after}.",
     "people": "{share} of them are in kinds with a clear correction.",
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",
     "kinds": "{cells} of {noun}, over {features}.",
@@ -126,12 +124,12 @@ SAYS = {
     "checked": "{met} of {n} checks of {zone} {nouns} are met.",
     "loads nothing": "This page loads and runs nothing.",
     # privacy
-    "who row": "One {noun} is one holder. Someone with two is protected only with {double}.",
+    "who row": "One {noun} is one holder. Someone with two is protected at {double}.",
     "who column": "Everyone with the same “{holder}”, who reports on one of their {nouns}, drawn on their own side.",
     "asked cell and label": "Which of {cells} it is, and its “{target}”: one value of {values}.",
     "asked cell and error": "Which of {cells} it is, and the public model’s error: one value of {values}.",
     "asked first": "{n} others: its error along one of {columns} columns, one value of {values}.",
-    "drawn": "A coin, not the row, draws the {what}; sent in the clear, it tells nothing.",
+    "drawn": "A coin draws the {what}.",
     "shown all": "What a holder shows is seen as it is.",
     "shown cells": "With an answer goes in which cells its holder could be.",
     "one stands for else": "One of the {values} says “none of these”.",
@@ -162,7 +160,7 @@ SAYS = {
     "liar": "A liar counts for up to {one} honest holders, {where}.",
     "liar question": "In a question put to them, a liar counts for up to {one} honest holders.",
     "no bound question": "In a question put to them, a liar can move the sum as far as they like.",
-    "liars": "If 1{narrow}% of those asked lie together, they weigh as much as up to {share} of those asked the same.",
+    "liars": "If 1{narrow}% lie together, they count for up to {share} of those asked the same.",
     "no bound": "A liar can move every total as far as they like, {where}.",
     "push": "One moves the mean of a kind of average size ({size} reports) by up to {one}, 1{narrow}% together by up to {many}.",
     "open": "That someone took part, and what is true of {nouns} in general: that is what the model is for.",
@@ -183,11 +181,11 @@ SAYS = {
     "example error": "{kind} {cell}, and a public answer that is {level}.",
     "example answer": "{question} {value}.",
     "example apart": "{kind} {cell}, and {value}.",
-    "example": "Medians and commonest values of public {nouns}, scrambled twelve times. A real {noun} is scrambled once.",
+    "example": "Medians and commonest values of public {nouns}, scrambled twelve times.",
     "boxes": "Filled: sent. Dashed: the truth.",
     "boxes numbers": "In each box: the number sent. Dashed: the truth.",
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
-    "left out": "Of 100 such reports {n} leave the truth out.",
+    "left out": "Left out {n} times in 100.",
     # warnings
     "simulation": "Anyone with its seed can take the noise away.",
     "release": "A release: holders drew the coins of the operating system, and {epsilon} protects them.",
@@ -347,10 +345,9 @@ GLOSSARY = {
     "holder": "Who keeps data and sends a report.",
     "report": "The scrambled message that leaves a holder.",
     "ε": "Epsilon, the privacy cost. Lower is safer.",
-    "kind": "A cell: one end of the tree, rows that are alike.",
+    "kind": "Rows that are alike: one end of the tree.",
     "correction": "What is added to the public model's answer.",
-    "± 2 sd": "Two standard deviations to each side. Intervals made to hold the truth 90 times in 100 held it 77 to 100 times "
-    "where that was measured. Brackets hold what clipping hides.",
+    "± 2 sd": "Two standard deviations each side. Measured: intervals of 90 % held 77 to 100 %. Brackets: what clipping hid.",
     "public": "Data that anyone may see.",
 }
 """Words used on the page, marked once each in its open part."""

@@ -196,13 +196,13 @@ def _example(run: Run) -> dict[str, Any]:
     example = run.privacy.example
     if example is None:
         return {"example": None}
-    boxes, number, last = example.boxes, example.number, run.privacy.asked[-1].question
-    says = [say("mechanism", how=privacy.say_mechanism(last), name=privacy.name_mechanism(last))]
+    boxes, number = example.boxes, example.number
+    says: list[Sentence] = []
     if boxes or number:
         is_written = boxes is not None and any(text not in ("", "x") for text in boxes.reports[0])
-        says.insert(0, say("boxes numbers" if is_written else "boxes"))
+        says.append(say("boxes numbers" if is_written else "boxes"))
     if example.left_out is not None:
-        says.insert(1, say("left out", n=units.of_hundred(example.left_out)))
+        says.append(say("left out", n=units.of_hundred(example.left_out)))
     if boxes and boxes.n_drawn < boxes.n:
         says.append(say("boxes drawn", drawn=units.count(boxes.n_drawn), boxes=units.count(boxes.n)))
     return {
@@ -305,7 +305,7 @@ def _strip(run: Run) -> dict[str, Any]:
     named = [
         (charts.height(strip.axis, score.figure), text, role)
         for score, text, role in (
-            (reference, "public rows alone", "pub"),
+            (reference, "public rows", "pub"),
             (limit, "one tree, no privacy", "ref"),
         )
         if score

@@ -27,6 +27,8 @@ FEWEST_SCORED = 100
 """With fewer held-back rows nothing is advised. Two models that agree on n of them may differ on 3/n of all."""
 MOST_WARNINGS = 3
 SAME = 1e-9
+FOR_WHOM = ("by coins", "particular", "for everybody")
+"""Sentences that say for whom the public model is wrong."""
 LONGEST_REASON = 220
 """Letters of a sentence that can be a heading."""
 
@@ -234,7 +236,9 @@ def lead(run: Run) -> list[Sentence]:
         sentences.append(say("predicts", low=low, high=high))
     if run.scores is None:
         return [*sentences, say("no scores")]
-    return [*advise(run), *_one_thing(run), *sentences]
+    if one_thing := _one_thing(run):
+        sentences = [*one_thing, *(sentence for sentence in sentences if sentence.key in FOR_WHOM)]
+    return [*advise(run), *sentences]
 
 
 def _one_thing(run: Run) -> list[Sentence]:
@@ -249,11 +253,8 @@ def _one_thing(run: Run) -> list[Sentence]:
         say(
             "one thing",
             output=means[0].about,
-            nouns=run.nouns,
             before=units.percent(means[0].figures["before"]),
             after=units.percent(means[0].figures["after"]),
-            auc_before=units.decimal(before),
-            auc_after=units.decimal(after),
         )
     ]
 
@@ -419,7 +420,7 @@ def gain(run: Run) -> list[Sentence]:
             )
         )
     before, after = (score.metrics.get("log_loss") for score in (reference, run.scores.ours))
-    if before is not None and after is not None:
+    if before is not None and after is not None and round(after, 3) > round(before, 3):
         sentences.append(say("log loss", before=units.decimal(before), after=units.decimal(after)))
     noiseless = run.scores.find("no_noise")
     if noiseless is not None and noiseless.lead is not None:

@@ -299,7 +299,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
         float(run.page.every("svg", "bits")[1].first("path", "off").attributes["d"].count("M")),
         boxes(run),
     ),
-    "left out": lambda run: (100.0, 100.0 * (1.0 - (share_kept(run) or 0.0))),
+    "left out": lambda run: (100.0 * (1.0 - (share_kept(run) or 0.0)), 100.0),
     "one stands for else": lambda run: (float(run.protocol.k),),
     "asked cell and label": sizes,
     "asked cell and error": sizes,

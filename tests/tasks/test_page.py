@@ -202,7 +202,7 @@ def test_a_gain_is_only_claimed_where_the_pairs_show_it(
     assert summary.verdict(run) == verdict
     assert said in summary.headline(run).text
     assert CHIPS[verdict] in render(run)
-    assert "Up to 0.2\u00a0points counts as no difference." in render(run)
+    assert "±0.2\u00a0points counts as none." in render(run)
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_
         for rule in ("zone = 'north'", "random 0.1")
     )
     assert "wrong where private rows are" in by_rule
-    assert "3\u202f% of collections would look so." in by_rule
+    assert "chance alone looks so 3\u202f% of the time." in by_rule
     assert "where private rows are" not in by_coins
     assert "it is wrong for everybody" in by_coins
 

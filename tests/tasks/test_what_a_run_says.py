@@ -151,9 +151,9 @@ def test_a_difference_that_is_there_is_not_written_as_none() -> None:
         public = replace(PUBLIC, metrics={"accuracy": 0.61}, lead=Span(low=lead[0], high=lead[1]))
         return [one.text for one in summary.gain(_run(_score("ours", ours), public))]
 
-    start = "points from the public model, the best of public rows alone (95\u202f% interval"
-    assert said(0.6104, (0.0001, 0.001))[0].startswith(f"Up 0.04\u00a0{start} 0.01 to 0.10).")
-    assert said(0.61, (1e-9, 0.03))[0].startswith(f"Up 0.0\u00a0{start} 0.0 to 3.0).")
+    end = ") from the public model, the best of public rows. ±0.2\u00a0points counts as none."
+    assert said(0.6104, (0.0001, 0.001)) == [f"Up 0.04\u00a0points (95\u202f% interval 0.01 to 0.10{end}"]
+    assert said(0.61, (1e-9, 0.03)) == [f"Up 0.0\u00a0points (95\u202f% interval 0.0 to 3.0{end}"]
 
 
 @pytest.mark.parametrize(("chance", "said"), [(0.03, "3"), (0.001, "fewer than 1"), (0.999, "more than 99")])
@@ -212,4 +212,4 @@ def test_a_gain_that_is_the_average_is_said_to_be_that_one_thing(
         description=replace(DESCRIBED, is_found=True, statements=(mean,)),
     )
     said = [one.text for one in summary.lead(run)[1:2] if one.key == "one thing"]
-    assert ["goes from 55.4\u202f% to 49.8\u202f%" in text for text in said] == [True] * is_said
+    assert ["“card” from 55.4\u202f% to 49.8\u202f%" in text for text in said] == [True] * is_said
