@@ -83,6 +83,32 @@ def real_fsync(monkeypatch):
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _databases_of_buckets_in_memory(tmp_path_factory):
+    """A bucket in memory has its holders' database in a file, the same one for each machine that opens the bucket."""
+    from storage.ledger import connections
+
+    try:
+        from obstore.store import MemoryStore
+    except ImportError:
+        yield
+        return
+    url_of, buckets = connections.url_of, []
+
+    def url_or_file(objects):
+        bucket = getattr(objects, "_bucket", None)
+        if not isinstance(bucket, MemoryStore):
+            return url_of(objects)
+        if not any(bucket is each for each, _ in buckets):
+            buckets.append((bucket, tmp_path_factory.mktemp("database") / "holders.db"))
+        (path,) = (path for each, path in buckets if bucket is each)
+        return connections.URL.create("sqlite", database=str(path))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "url_of", url_or_file)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _templates_compiled_once():
     """Each Jinja template is compiled once a process, although every page and every Data Docs has an environment of its own."""
     import jinja2

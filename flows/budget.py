@@ -15,13 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from flows.shards import check_reported, shards_asked
-from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
+from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from ldptree.protocol.protocol import Protocol as PublishedProtocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
-from storage.ledger.seal import seal_state
+from storage.ledger.campaigns import Campaign
 from storage.store import Store
 from tasks.page.captions import NOBODY
 from tasks.step import faults_stay_in_zone
@@ -56,12 +56,6 @@ class Spent:
     largest: float
     questions: int
     cap: float | None
-
-
-def seal(store: Store) -> None:
-    """Seal the list of who was asked, once after a charge and before any answer, and again after the answers."""
-    with faults_stay_in_zone(store, "ledger", "holders"):
-        seal_state(store)
 
 
 def say_who_rows_are(store: Store | None, config: RunConfig) -> list[str]:
@@ -121,15 +115,16 @@ def keep_answers(
 
     Of seeded simulations only what their campaign received: they draw lost reports again, and the same ones.
     """
-    if config.noise_seed is None:
-        with faults_stay_in_zone(store, "ledger", "holders"):
+    with faults_stay_in_zone(store, "ledger", "holders"):
+        if config.campaign.name:
+            Campaign(store, config.campaign.name).add_reports(reports.values())
+        if config.noise_seed is None:
             for question in questions_of(
                 store, config, held, protocol.digest_unmarked, protocol.rounds, form
             ):
                 files = [name for shard in question.shards for name in reports[shard].names]
                 account_of(store, config).keep_answer(question.name, files)
             forget_drafts(store, (name for manifest in reports.values() for name in manifest.names))
-    seal(store)
 
 
 def forget_drafts(store: Store, names: Iterable[str]) -> None:
@@ -258,9 +253,7 @@ class _Asked(ABC):
 
     def charge(self) -> Spent:
         """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
-        spent = self._spent(self.account.charge)
-        seal(self.store)
-        return spent
+        return self._spent(self.account.charge)
 
     def foresee(self) -> Spent:
         """Return what `charge` would return. Writes nothing. Raises as it does."""
@@ -295,24 +288,7 @@ class QuestionCost(_Asked):
         return self.protocol is None and may_already_be_charged(self.store, self.config, self.held)
 
     def check_question(self, number: int, digest: str) -> None:
-        """Keep which question a campaign asks, before it is. Raises ProtocolMismatch where it asked another one before."""
-        if self.protocol is not None and self.config.campaign.name:
-            with faults_stay_in_zone(self.store, "ledger", "holders"):
-                self._check_campaign(self.account.keep_asked(self._campaign, self.protocol.digest))
-
-    @property
-    def _campaign(self) -> str:
-        """Name of a campaign's question in its ledger."""
-        return f"campaign {self.config.campaign.name}"
-
-    def _check_campaign(self, is_same: bool) -> None:
-        """Raises ProtocolMismatch where a campaign's holders answered another question before."""
-        if not is_same:
-            raise ProtocolMismatch(
-                f"campaign {self.config.campaign.name!r}: its holders answered another question before, and answer one only. "
-                f"Nobody was asked. Restore curator/campaigns/{self.config.campaign.name} from a copy, or begin a campaign of "
-                "another name (its holders then spend epsilon anew)."
-            )
+        """Keep nothing: the charge names the question, and a campaign's terms do."""
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Keep in the ledger that it was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
@@ -331,8 +307,6 @@ class QuestionCost(_Asked):
     def _charges(self) -> list[Charge]:
         if self.protocol is None:
             return self.charges(self.form, UNKNOWN, epsilon=self.config.privacy.epsilon)
-        if self.config.campaign.name:
-            self._check_campaign(self.account.asked(self._campaign) in (None, self.protocol.digest))
         return self.charges(
             self.form,
             self.protocol.digest_unmarked,
@@ -431,23 +405,25 @@ class ConversationCost(_Asked):
                 )
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
-        """Keep in the ledger that a round was answered, and by which files. Not of seeded simulations, which draw lost reports
-        again, and the same ones.
+        """Keep in the ledger that a round was answered, and by which files. Of seeded simulations, which draw lost reports
+        again, and the same ones, only what their campaign received.
         """
-        if self.config.is_seeded:
-            return
         files = {
             shard.files[0].name: name
             for shard, record in zip(shards, reports, strict=True)
             for name in record["reports"].names
         }
         with faults_stay_in_zone(self.store, "ledger", "holders"):
+            if self.config.campaign.name:
+                received = (record["reports"] for record in reports)
+                Campaign(self.store, self.config.campaign.name).add_reports(received)
+            if self.config.is_seeded:
+                return
             for question in questions_of(
                 self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
             ):
                 self.account.keep_answer(question.name, [files[shard] for shard in question.shards])
             forget_drafts(self.store, files.values())
-        seal(self.store)
 
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for."""

@@ -14,7 +14,7 @@ from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
 from storage.holders.holder_names import check_name_type
 from storage.ledger.campaigns import Campaign, file_of
-from storage.ledger.seal import check_state
+from storage.ledger.lost_parts import check_state
 from storage.store import Store
 from tasks.artifacts import check_whole
 from tasks.data import source

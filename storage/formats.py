@@ -13,8 +13,8 @@ from ldptree.errors import ArtifactCorrupt
 from storage.objects.object_store import NotReached, ObjectStore
 
 KEY = "format"
-SEAL = "seal"
-"""What a seal, and each of its marks, is called (`storage.ledger.seal`)."""
+LAST_TRANSACTION = "last-transaction"
+"""The file beside reports that says how far the holders' database was (`storage.ledger.database`)."""
 VERSION = 1
 """Of every format that this ldptree writes and reads."""
 

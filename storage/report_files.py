@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ldptree.client import Report
 from ldptree.errors import DataError
-from storage.formats import SEAL
+from storage.formats import LAST_TRANSACTION
 from storage.raw.parquet_pages import weigh_pages
 
 KINDS = (".jsonl", ".parquet")
@@ -88,10 +88,10 @@ def files_of(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """List what is no folder below a folder, but for a seal's mark; a link to a folder is no folder, and is not entered."""
+    """List what is no folder below a folder, but the last transaction; a link to a folder is no folder, and is not entered."""
     for place, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(place, name).is_symlink()]
-        yield from (Path(place, name) for name in (*files, *links) if name != SEAL)
+        yield from (Path(place, name) for name in (*files, *links) if name != LAST_TRANSACTION)
 
 
 def _raise(fault: OSError) -> None:

@@ -25,7 +25,6 @@ from schemas.manifest import Arguments, FileEntry, MadeBy, Manifest
 from schemas.tables import FeaturesConfig
 from storage import tables
 from storage.digests import Hasher
-from storage.ledger.campaigns import Campaign
 from storage.store import ArtifactKey, Draft, Store
 from tasks.artifacts import QuestionText, is_protocol, read_encoding, table_of_reports
 from tasks.holders.agreed import Agreed, read_agreed
@@ -127,8 +126,6 @@ def perturb(
         },
         table=table,
     )
-    if collecting is not None and collecting.campaign:
-        Campaign(store, collecting.campaign).add_report(received)
     draft.refer("reports", received)
     return {"n_reports": ready.n, "seeded": noise_seed is not None}
 

@@ -128,7 +128,10 @@ class Chain(Pipeline):
     @cached_property
     def reports(self) -> list[Record]:
         assert self.spent
-        return self.executor.shards(perturb, lambda: (self.of_perturb(self.first), self.shards), 1)
+        records = self.executor.shards(perturb, lambda: (self.of_perturb(self.first), self.shards), 1)
+        if self.terms.campaign is not None:
+            self.terms.campaign.add_reports(record["reports"] for record in records)
+        return records
 
     @cached_property
     def totals(self) -> Record:

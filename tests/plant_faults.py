@@ -126,7 +126,7 @@ FAULTS = (
     # Who is asked, how often, and what it costs
     Fault(
         "a skipped charge",
-        "added = ledger.spend(charges, room)",
+        "added = self._spend(ledger, first, charges, room)",
         "added = ()",
         ("test_what_was_spent_is_known_to_the_next_process",),
     ),
@@ -155,16 +155,28 @@ FAULTS = (
         ("test_a_file_that_stands_is_never_written_over",),
     ),
     Fault(
-        "a seal that follows another one than was looked at",
-        "partial(operator.eq, sealed)",
-        "lambda old: True",
-        ("test_a_run_that_was_overtaken_seals_on_what_it_did_not_see",),
+        "a transaction that is told of after a later one",
+        "return before if before and self._parsed(name, before).number > last.number else text",
+        "return text",
+        ("test_a_run_that_was_overtaken_tells_no_earlier_transaction",),
+    ),
+    Fault(
+        "transactions that write at once",
+        '"write": "BEGIN IMMEDIATE"',
+        '"write": "BEGIN"',
+        ("test_of_runs_that_write_at_once_none_is_forgotten",),
+    ),
+    Fault(
+        "a database whose older copies are not noticed",
+        "if transactions[last.number : last.number + 1] != [last]:",
+        "if False:",
+        ("test_the_holders_zone_of_an_older_backup_is_seen_by_what_the_curator_has",),
     ),
     Fault(
         "answers of two runs that were each counted alone",
-        "check_release(objects, answers, cap, kept)",
-        "pass",
-        ("test_answers_of_two_runs_at_once_are_not_more_than_the_cap",),
+        "for answer in _new(kept, answers, cap):",
+        "for answer in answers:",
+        ("test_answers_of_runs_at_once_are_not_more_than_the_cap",),
     ),
     Fault(
         "a put into a bucket that writes over what stands",

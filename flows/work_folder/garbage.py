@@ -26,16 +26,17 @@ from flows.work_folder.provenance import in_use, open_existing, records_of_run, 
 from ldptree.errors import ConfigError
 from schemas.manifest import ZONES, Manifest, Record
 from storage import warehouse
-from storage.ledger.campaigns import Campaign
-from storage.ledger.seal import check_state
+from storage.ledger.campaigns import campaigns_in
+from storage.ledger.database import LAST
+from storage.ledger.lost_parts import check_state
 from storage.objects.copies import files_below, unused_raw_copies
 from storage.objects.object_store import Entry
 from storage.store import ARTIFACT, Store
 
 GRACE = timedelta(days=7)
 """What was written since stays in a bucket, by the bucket's own clock."""
-NEVER_COLLECTED = ("campaigns", "faults", "ledger", "released_checks")
-"""Folders of a zone that `gc` leaves alone."""
+NEVER_COLLECTED = "faults"
+"""The folder of a zone that `gc` leaves alone."""
 _RUN = re.compile(r".*-\d{8}-\d{6}-\d{6}|run-\d+")
 _OF_A_RUN = ("records.json", "run.json", "report.html")
 
@@ -103,8 +104,8 @@ def _look(store: Store, keep: int) -> _Garbage:
 
 def _written(store: Store) -> set[str]:
     """All that says that something is needed."""
-    campaigns = store.objects.entries("curator/campaigns", deep=True)
-    return {*store.all_record_names(), *(entry.name for entry in campaigns)}
+    last = store.objects.get(LAST).decode() if store.objects.size(LAST) is not None else ""
+    return {*store.all_record_names(), last}
 
 
 def _garbage(store: Store, keep: int) -> _Garbage:
@@ -174,7 +175,7 @@ def _units(store: Store, listed: Iterable[Entry]) -> Iterator[str]:
     for zone in ZONES:
         for step in store.objects.folders(zone):
             name = step.rpartition("/")[2]
-            if name in NEVER_COLLECTED:
+            if name == NEVER_COLLECTED:
                 continue
             if name == "reports":
                 units = [entry.name for entry in listed if _is_below(entry.name, step)]
@@ -295,8 +296,7 @@ def _inputs(record: Record) -> list[str]:
 def _protected(store: Store) -> set[str]:
     """Return the paths that a campaign published or received, which no garbage collection may touch."""
     paths: set[str] = set()
-    for folder in store.objects.folders("curator/campaigns"):
-        campaign = Campaign(store, folder.rpartition("/")[2])
+    for campaign in campaigns_in(store):
         frozen = campaign.frozen()
         if frozen is not None:
             paths.add(frozen.protocol.path)

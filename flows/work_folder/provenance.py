@@ -11,9 +11,11 @@ from typing import Any
 from ldptree.errors import ConfigError
 from schemas.manifest import Manifest, Record
 from schemas.named_files import BUCKETS, NO_SUCH_FOLDER, folder_fault, shown_path
-from storage.formats import SEAL, read_stamped
+from storage.formats import read_stamped
 from storage.holders.secret import SECRET
-from storage.ledger.seal import LEDGER, PARTS, check_state
+from storage.ledger.connections import DATABASE
+from storage.ledger.database import LAST
+from storage.ledger.lost_parts import check_state
 from storage.objects.addresses import bucket_address
 from storage.objects.folder import delete_half_written
 from storage.store import Store
@@ -23,8 +25,8 @@ MOST_SHOWN = 200
 _OF_A_WORK_FOLDER = (
     ".in-use",
     SECRET,
-    "holders/released_checks",
-    *(f"{part}/{SEAL}" for part in (LEDGER, *PARTS)),
+    DATABASE,
+    LAST,
 )
 
 

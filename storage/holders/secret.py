@@ -6,6 +6,7 @@ Under another secret nobody would be recognised.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from ldptree.errors import ArtifactCorrupt
@@ -14,14 +15,9 @@ from storage.objects.object_store import ObjectStore
 SECRET = "holders/secret"  # noqa: S105 - a name
 SECRET_BYTES = 32
 SIGNS = (
-    "holders/seal",
-    "holders/ledger/seal",
-    "holders/ledger/*/*.charge",
-    "holders/campaigns/*/files.json",
+    "holders/holders.db",
     "holders/perturb/*.json",
-    "holders/answer/*.json",
-    "curator/campaigns/*/*.json",
-    "curator/campaigns/*/reports/*.json",
+    "curator/reports/last-transaction",
     "curator/reports/*/*/*.parquet",
 )
 """What is there only where holders were asked under a secret."""
@@ -39,10 +35,31 @@ def secret_of(objects: ObjectStore) -> bytes:
     if not has_secret(objects):
         refuse_new_secret(objects)
         objects.create(SECRET, secrets.token_bytes(SECRET_BYTES))
-    secret = objects.get(SECRET)
-    if len(secret) != SECRET_BYTES:
+    return _split(objects, objects.get(SECRET))[0]
+
+
+def read_beside_secret(objects: ObjectStore) -> bytes:
+    """Return what stands in the secret's file behind the secret, nothing where there is no secret. Raises ArtifactCorrupt."""
+    try:
+        return _split(objects, objects.get(SECRET))[1]
+    except FileNotFoundError:
+        return b""
+
+
+def change_beside_secret(objects: ObjectStore, make: Callable[[bytes], bytes]) -> None:
+    """Write what `make` makes of what stands behind the secret. Raises ArtifactCorrupt."""
+
+    def change(content: bytes | None) -> bytes:
+        secret, beside = _split(objects, content or b"")
+        return secret + make(beside)
+
+    objects.change(SECRET, change)
+
+
+def _split(objects: ObjectStore, content: bytes) -> tuple[bytes, bytes]:
+    if len(content) < SECRET_BYTES:
         raise ArtifactCorrupt(f"{objects.where(SECRET)}: the holders' secret is damaged. {REMEDY}")
-    return secret
+    return content[:SECRET_BYTES], content[SECRET_BYTES:]
 
 
 def has_secret(objects: ObjectStore) -> bool:
@@ -50,9 +67,9 @@ def has_secret(objects: ObjectStore) -> bool:
     return objects.size(SECRET) is not None
 
 
-def refuse_new_secret(objects: ObjectStore) -> None:
-    """Raises ArtifactCorrupt where there was a secret, and is none any more."""
-    sign = next((name for pattern in SIGNS for name in _matching(objects, pattern)), None)
+def refuse_new_secret(objects: ObjectStore, seen: str | None = None) -> None:
+    """Raises ArtifactCorrupt where there was a secret, and is none any more. `seen` says that there was one."""
+    sign = seen or next((name for pattern in SIGNS for name in _matching(objects, pattern)), None)
     # Made by another run, and signs after it, since the caller looked.
     if sign is not None and not has_secret(objects):
         raise ArtifactCorrupt(

@@ -1,1 +1,1 @@
-"""The parts of a work folder that are kept for good, with charges, campaigns, released checks, and a seal over them."""
+"""The holders' database: charges, campaigns, released checks, and what tells that a part of a work folder was lost."""

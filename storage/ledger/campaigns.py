@@ -1,8 +1,6 @@
-"""Keep a campaign's published protocol, its terms, and everything collected under it. Never rewritten, never collected
-by `gc`.
+"""Keep a campaign's terms, the files that it asked and the reports that it received in the holders' database.
 
-The curator's side (`curator/campaigns/<name>`) has the protocol, the terms and the reports received; the holders' side
-(`holders/campaigns/<name>`) has which files were asked and, where a column names the holder, who has a role in each.
+Its protocol and its reports lie in the curator's zone. Never rewritten, never collected by `gc`.
 """
 
 from __future__ import annotations
@@ -10,25 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
 
 from ldptree.errors import BudgetError, ProtocolMismatch
-from schemas.manifest import Manifest, Strict
-from storage.digests import Hasher, canonical
-from storage.formats import Damaged, read_stamped, stamped
-from storage.objects.object_store import NotReached, ObjectStore
+from schemas.manifest import Manifest
+from storage.digests import canonical
+from storage.ledger.database import Database
+from storage.ledger.schema import CAMPAIGNS, FILES, REPORTS
+from storage.ledger.transactions import Snapshot
 from storage.store import Store
-
-REMEDY = (
-    "Without it nobody can say who has answered, so nobody is asked. Restore it from a backup that was made after the campaign's "
-    "last run, or begin anew in another work folder."
-)
 
 
 class AskedSince(Exception):  # noqa: N818 - no error: who is asked has to be chosen anew
@@ -52,29 +44,26 @@ class Campaign:
         """The campaign `name`, begun or not."""
         self.store = store
         self.name = name
-        self._objects = store.objects
-        self._published = f"curator/campaigns/{name}/published.json"
-        self._reports = f"curator/campaigns/{name}/reports"
-        self._holders = f"holders/campaigns/{name}"
-        self._files = f"{self._holders}/files.json"
+        self._database = Database(store.objects)
 
     def frozen(self) -> Frozen | None:
         """The protocol and terms, or None before the first run published them."""
-        try:
-            content = read_stamped(self._objects, self._published, "published", REMEDY)
-            return _Published.model_validate(content).frozen()
-        except FileNotFoundError:
+        with self._database.reading() as kept:
+            published = kept.rows(CAMPAIGNS, name=self.name)
+        if not published:
             return None
-        except ValidationError:
-            raise _damaged(self._objects, self._published) from None
+        (row,) = published
+        return Frozen(Manifest.model_validate_json(row.protocol), json.loads(row.terms), row.form)
 
     def publish(self, protocol: Manifest, terms: Mapping[str, Any], form: str) -> Frozen:
         """Freeze a protocol, its terms and the form of its reports; where another run was first, its ones are returned.
 
         Raises ProtocolMismatch where that run's terms were others.
         """
-        published = {"protocol": protocol.model_dump(mode="json"), "terms": dict(terms), "form": form}
-        self._objects.create(self._published, stamped("published", published))
+        text, fixed = protocol.model_dump_json(), canonical(dict(terms)).decode()
+        with self._database.writing() as kept:
+            if not kept.rows(CAMPAIGNS, name=self.name):
+                kept.insert(CAMPAIGNS, name=self.name, protocol=text, terms=fixed, form=form)
         frozen = self.frozen()
         assert frozen is not None
         self.check_terms(terms)
@@ -94,28 +83,29 @@ class Campaign:
                 "set them back, or begin a campaign of another name (its holders then spend epsilon anew)."
             )
 
-    def add_report(self, report: Manifest) -> None:
-        """Record that a file of reports was received. A second file with the same content has a record of its own."""
-        name = f"{self._reports}/{Hasher().of_value(file_of(report))}.json"
-        self._objects.create(name, stamped("received", report.model_dump(mode="json")))
+    def add_reports(self, reports: Iterable[Manifest]) -> None:
+        """Record that files of reports were received. A second file with the same content has a record of its own."""
+        with self._database.writing() as kept:
+            received = {row.file for row in kept.rows(REPORTS, campaign=self.name)}
+            for report in reports:
+                if (file := file_of(report)) not in received:
+                    received.add(file)
+                    kept.insert(REPORTS, campaign=self.name, file=file, manifest=report.model_dump_json())
 
     def reports(self) -> list[Manifest]:
         """Every file of reports received so far, once."""
-        kept = [entry.name for entry in self._objects.entries(self._reports)]
-        reports = self._objects.at_once(partial(received_report, self._objects), kept)
-        return list({file_of(report): report for report in reports}.values())
+        with self._database.reading() as kept:
+            return [
+                Manifest.model_validate_json(row.manifest) for row in kept.rows(REPORTS, campaign=self.name)
+            ]
 
     def asked(self) -> dict[str, str]:
         """Name to keyed digest of every file whose holders were asked, oldest first."""
-        return self._asked().files
+        with self._database.reading() as kept:
+            return self._asked(kept)
 
-    def _asked(self) -> _Asked:
-        try:
-            return _Asked.model_validate(read_stamped(self._objects, self._files, "files", REMEDY))
-        except FileNotFoundError:
-            return _Asked()
-        except ValidationError:
-            raise _damaged(self._objects, self._files) from None
+    def _asked(self, kept: Snapshot) -> dict[str, str]:
+        return {row.name: row.digest for row in kept.rows(FILES, campaign=self.name)}
 
     def check_files(self, digests: Mapping[str, str], *, takes_more: bool = True) -> None:
         """Raises BudgetError where a file that was asked before has changed, as its rows would be asked twice; or, unless a
@@ -144,83 +134,41 @@ class Campaign:
         Written before any of them reports, and after the terms are fixed on which they were chosen. `known`: the files that were
         asked when they were chosen. Raises AskedSince where others were asked since: who is in those must not be asked here too.
         """
-        paths = list(answers)
-
-        def add_files(_: bytes | None) -> bytes:
-            before = self._asked()
-            _check_known(before, known)
-            kept = dict(before.answers)
-            for path in paths:
-                # What a run left that was stopped before its files were asked is of no use: others may have been asked since.
-                if path.stem not in before.files.values() or path.stem not in kept:
-                    kept[path.stem] = self._keep(path)
-            now = _Asked(files=before.files | dict(digests), answers=kept)
-            return stamped("files", now.model_dump(mode="json"))
-
-        self._objects.change(
-            self._files, add_files
-        )  # of two runs with different new files neither loses its own
+        paths = {path.stem: path for path in answers}
+        with self._database.writing() as kept:
+            asked = self._asked(kept)
+            _check_known(asked, known)
+            lists = {row.digest: row.people for row in kept.rows(FILES, campaign=self.name)}
+            for name, digest in digests.items():
+                if name in asked:
+                    continue
+                if digest not in lists:
+                    has_names = digest in paths
+                    lists[digest] = kept.insert_people(np.load(paths[digest])) if has_names else None
+                kept.insert(FILES, campaign=self.name, name=name, digest=digest, people=lists[digest])
 
     def check_known(self, known: Mapping[str, str]) -> None:
         """Raises AskedSince where files were asked that are not among these."""
-        _check_known(self._asked(), known)
+        _check_known(self.asked(), known)
 
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who have a role in the files with these digests, sorted."""
-        asked = self._asked()
-        arrays = [hashes for digest in digests if (hashes := self._kept(digest, asked)) is not None]
-        return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint64)
-
-    def _kept(self, stem: str, asked: _Asked) -> NDArray[np.uint64] | None:
-        if (digest := asked.answers.get(stem)) is None:
-            return None
-        own = self._own_name(stem, digest)
-        name = own if self._objects.size(own) is not None else f"{self._holders}/answered/{stem}.npy"
-        return _hashes(self._objects, name, digest)
-
-    def _keep(self, path: Path) -> str:
-        """Keep who answers through a file; returns the digest of that. By a name of its own where another run kept others, who
-        may be asked, or never were.
-        """
-        content = path.read_bytes()
-        digest, name = Hasher().of_bytes(content), f"{self._holders}/answered/{path.name}"
-        if not self._objects.create(name, content) and Hasher().of_bytes(self._objects.get(name)) != digest:
-            self._objects.create(self._own_name(path.stem, digest), content)
-        return digest
-
-    def _own_name(self, stem: str, digest: str) -> str:
-        return f"{self._holders}/answered/{stem}-{digest[:16]}.npy"
+        wanted = {*digests}
+        with self._database.reading() as kept:
+            rows = kept.rows(FILES, campaign=self.name)
+            lists = {row.people for row in rows if row.digest in wanted and row.people is not None}
+            return np.unique(np.concatenate([np.empty(0, np.uint64), *map(kept.people, sorted(lists))]))
 
 
-class _Published(Strict):
-    """The content of `published.json`."""
-
-    protocol: Manifest
-    terms: dict[str, Any]
-    form: str
-
-    def frozen(self) -> Frozen:
-        return Frozen(self.protocol, self.terms, self.form)
+def campaigns_in(store: Store) -> list[Campaign]:
+    """Every campaign that published its terms, oldest first."""
+    with Database(store.objects).reading() as kept:
+        return [Campaign(store, row.name) for row in kept.rows(CAMPAIGNS)]
 
 
-class _Asked(Strict):
-    """The content of `files.json`, the files that were asked, and the digest of each file of respondents by name."""
-
-    files: dict[str, str] = Field(default={})
-    answers: dict[str, str] = Field(default={})
-
-
-def _check_known(asked: _Asked, known: Mapping[str, str]) -> None:
-    if not asked.files.items() <= known.items():
+def _check_known(asked: Mapping[str, str], known: Mapping[str, str]) -> None:
+    if not asked.items() <= known.items():
         raise AskedSince
-
-
-def received_report(objects: ObjectStore, name: str) -> Manifest:
-    """Read what a campaign keeps of a file of reports. Raises ArtifactCorrupt."""
-    try:
-        return Manifest.model_validate(read_stamped(objects, name, "received", REMEDY))
-    except (FileNotFoundError, ValidationError):
-        raise _damaged(objects, name) from None
 
 
 def another_file(name: str, others: str, *, may_be_new: bool) -> BudgetError:
@@ -235,24 +183,6 @@ def another_file(name: str, others: str, *, may_be_new: bool) -> BudgetError:
         f'{name}: {others} before, and with holder = "row" nobody can tell whether the rows of two files are the same people. '
         f"Nobody was asked. {remedy}"
     )
-
-
-def _hashes(objects: ObjectStore, name: str, digest: str) -> NDArray[np.uint64]:
-    """Read who has a role in one file, as written with `digest`. Raises ArtifactCorrupt."""
-    try:
-        path = objects.whole_path(name, lambda path: digest == Hasher().of_file(path))
-        if path is None:
-            raise _damaged(objects, name)
-        hashes: NDArray[np.uint64] = np.load(path)
-    except NotReached:
-        raise
-    except (OSError, ValueError, EOFError):
-        raise _damaged(objects, name) from None
-    return hashes
-
-
-def _damaged(objects: ObjectStore, name: str) -> Damaged:
-    return Damaged(f"{objects.where(name)}: missing or damaged. {REMEDY}")
 
 
 def file_of(report: Manifest) -> str:

@@ -1,6 +1,6 @@
 """The object store in a bucket of Amazon's S3, a compatible server, Google or Azure, by obstore, or in memory.
 
-A put is atomic there, and one with mode "create" succeeds once: that is a charge's number, and a report's name. An answer may be
+A put is atomic there, and one with mode "create" succeeds once: that is a report's name. An answer may be
 lost although the put was done, and obstore then tries again: each writer marks what it puts, and knows its own again.
 """
 

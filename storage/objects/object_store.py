@@ -1,7 +1,7 @@
-"""The interface of an object store, for everything in `storage` that is kept by name, such as artifacts' records,
-ledgers and campaigns.
+"""The interface of an object store, for everything in `storage` that is kept by name, such as artifacts' records
+and reports.
 
-A name is a relative path with slashes, as "holders/ledger/release/00000001.charge".
+A name is a relative path with slashes, as "curator/perturb/0123.json".
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from flows.work_folder.garbage import GRACE, collect_garbage
 from flows.work_folder.provenance import explain_artifact, whole_records
 from ldptree.errors import BudgetError, ConfigError, LdptreeError
 from storage.formats import stamped
+from storage.ledger import connections
 from storage.ledger.accounts import Account
 from storage.ledger.campaigns import Campaign
 from storage.objects.bucket import BucketObjects
@@ -46,6 +47,15 @@ def over(monkeypatch):
         return store
 
     return opened
+
+
+@pytest.fixture
+def _one_database(tmp_path):
+    """What all machines that use this test's bucket have in common; folders have their own."""
+    url_of, url = connections.url_of, connections.URL.create("sqlite", database=str(tmp_path / "holders.db"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "url_of", lambda objects: url if objects.is_shared else url_of(objects))
+        yield
 
 
 def walked(store, path, **changes):
@@ -300,6 +310,7 @@ def test_gc_takes_drafts_that_killed_runs_left_on_this_machine(swept):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_one_database")
 @pytest.mark.parametrize(("scheme", "seed"), [("s3", 0), ("s3", 1), ("gs", 2), ("az", 3)])
 def test_a_run_behind_a_bad_network_ends_or_goes_on_to_the_same_model(over, tmp_path, scheme, seed):
     path, campaign = rides(tmp_path / "rides.csv", N, 1), {"campaign": {"name": "rides"}}
@@ -319,12 +330,14 @@ def test_a_run_behind_a_bad_network_ends_or_goes_on_to_the_same_model(over, tmp_
             break
         plain = over(server.objects("bucket", tmp_path / "plain"))
         again = walked(plain, path, **campaign)
-        names = [entry.name for entry in plain.objects.entries("curator/reports", deep=True)]
+        listed = plain.objects.entries("curator/reports", deep=True)
+        names = [entry.name for entry in listed if entry.name.endswith(".parquet")]
     assert again.model["model"].digest == there.model["model"].digest == here.model["model"].digest
     assert len(names) == len(here.reports)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_one_database")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_two_machines_at_once_learn_what_one_in_a_folder_does_and_charge_once(over, tmp_path, scheme):
     path, privacy = rides(tmp_path / "rides.csv", N, 1), {"privacy": {"lifetime_epsilon": 2.0}}
@@ -352,14 +365,18 @@ def test_the_command_line_takes_a_bucket(tmp_path, scheme):
     with serve(scheme) as server:
         work = f"{server.make_bucket('bucket')}/team"
 
-        def ldptree(*words, machine="one"):
+        def ldptree(*words, machine="one", database=tmp_path / "holders.db"):
             environment = os.environ | server.variables() | {"XDG_CACHE_HOME": str(tmp_path / machine)}
+            environment |= {connections.VARIABLE: str(database)}
             command = [str(Path(sys.executable).with_name("ldptree")), *words]
             return subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=200, check=False
             )
 
         run = ("run", "quickstart", "--set", "dataset.rows=2000", "--set", "evaluate=false", "--work")
+        refused = ldptree(*run, work, database="")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert f"work folder {work}: a bucket holds no database" in refused.stderr
         done = ldptree(*run, work)
         assert done.returncode == 0, done.stderr
         assert f"report  {work}/runs/" in done.stdout

@@ -12,7 +12,7 @@ from chain import NEW_PEOPLE, Chain, rides, rides_config
 from flows.campaign import Terms
 from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, ProtocolMismatch
 from storage.ledger.accounts import Account
-from storage.ledger.campaigns import Campaign
+from storage.ledger.campaigns import Campaign, campaigns_in
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_files_of_reports_that_say_the_same_are_all_summed_in_the_run_that_recei
     other = record.model_copy(update={"parts": {"reports": said}})
     assert terms.received([record, other, record]) == [said, record["reports"]]
     assert terms.received([record]) == [record["reports"]]
-    terms.campaign.add_report(said)
+    terms.campaign.add_reports([said])
     for now in ([], [record], [record, other]):
         assert terms.received(now) == [said, record["reports"]]
 
@@ -114,7 +114,7 @@ def test_without_a_campaign_nothing_is_kept_for_later(store, tmp_path):
     assert chain.totals
     assert chain.terms.protocol is None
     assert chain.terms.asked_before(chain.raw) == []
-    assert not list(store.root.glob("*/campaigns"))
+    assert campaigns_in(store) == []
 
 
 def test_the_form_of_reports_is_that_of_the_first_run_however_many_holders_come(store, tmp_path):

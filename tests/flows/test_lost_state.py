@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
+import re
 import shutil
+from contextlib import suppress
 
 import pytest
 from chain import NEW_PEOPLE, Chain, published, rides, rides_config
@@ -17,11 +18,11 @@ from flows.run_plan.look import plan_of
 from flows.work_folder.garbage import collect_garbage
 from flows.work_folder.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt
-from storage.formats import KEY
+from storage.ledger.campaigns import Campaign
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
-PARTS = ("curator/campaigns", "curator/reports", "holders/campaigns", "holders/ledger", "holders/secret")
+PARTS = ("curator/partition", "curator/reports", "holders/holders.db", "holders/secret")
 SUBSETS = [subset for size in range(1, len(PARTS) + 1) for subset in itertools.combinations(PARTS, size)]
 
 
@@ -35,7 +36,6 @@ def few_fast(subsets):
 
 RELEASE = {"simulation": {"noise_seed": None}, "evaluate": False, "model": {"depth": 1}}
 CAMPAIGN = {"campaign": {"name": "rides-2026"}, "dataset": NEW_PEOPLE, **RELEASE}
-LATER = {"name": "anything", "version": 99, "digest": ""}
 
 
 def collected(store, *paths, **changes):
@@ -50,7 +50,7 @@ def collected(store, *paths, **changes):
 
 
 def charges(work):
-    return {path: path.read_bytes() for path in work.glob("holders/ledger/*/*.charge")}
+    return {path: path.read_bytes() for path in work.glob("holders/holders.db*")}
 
 
 def reports(work):
@@ -132,8 +132,10 @@ def refused(work, files, **changes):
 @pytest.mark.parametrize("how", ["missing", "older", "truncated"])
 @pytest.mark.parametrize("subset", few_fast(SUBSETS))
 def test_lost_state_is_seen_before_anybody_is_charged(weeks, work, subset, how):
-    if (subset, how) == (("holders/secret",), "older"):
-        return  # the secret of an older backup is the same one
+    if how == "older" and not {"curator/reports", "holders/holders.db"} & {*subset}:
+        return  # the secret and the question of an older backup are the same
+    if how == "older" and {*PARTS[1:]} <= {*subset}:
+        return  # all that tells one backup from another is of the same one
     for part in subset:
         lose(work, weeks[1], part, how)
     message = refused(work, weeks[0])
@@ -149,26 +151,25 @@ def test_lost_state_is_seen_before_anybody_is_charged(weeks, work, subset, how):
 
 @pytest.mark.parametrize("how", ["missing", "older", "truncated"])
 def test_every_single_file_of_it_is_missed(weeks, work, how):
-    """Of a folder that otherwise stands: but for locks, and the mark that no backup needs."""
+    """Of what otherwise stands: but for locks and what is told, without which the rest still stands for itself."""
     _, older, whole = weeks
-    for part in PARTS:
-        files = [whole / part] if (whole / part).is_file() else sorted((whole / part).rglob("*"))
-        for path in (p for p in files if p.is_file() and not p.name.startswith(".")):
-            name = path.relative_to(whole)
-            is_kept = (older / name).exists() and (older / name).read_bytes() == path.read_bytes()
-            if how == "older" and is_kept:
-                continue
-            lose(work, older, name, how)
-            with pytest.raises(ArtifactCorrupt, match=path.name):
-                Terms.of(Store(work), rides_config(weeks[0][2], **CAMPAIGN))
-            shutil.copy(path, work / name)
+    reports = sorted((whole / "curator/reports").rglob("*.parquet"))
+    protocol = [whole / name for name in Campaign(Store(whole), "rides-2026").frozen().protocol.names]
+    assert len(reports) == 2
+    for path in (*reports, *protocol, whole / "holders/holders.db", whole / "holders/secret"):
+        name = path.relative_to(whole)
+        is_kept = path.name == "secret" or ((older / name).exists() and path.name != "holders.db")
+        if how == "older" and is_kept:
+            continue
+        lose(work, older, name, how)
+        with pytest.raises(ArtifactCorrupt, match=path.name):
+            Terms.of(Store(work), rides_config(weeks[0][2], **CAMPAIGN))
+        shutil.copy(path, work / name)
     assert Terms.of(Store(work), rides_config(weeks[0][2], **CAMPAIGN))
 
 
 @pytest.mark.parametrize("how", ["missing", "truncated"])
-@pytest.mark.parametrize(
-    "subset", few_fast([s for s in SUBSETS if not {"curator/campaigns", "holders/campaigns"} & {*s}])
-)
+@pytest.mark.parametrize("subset", few_fast([s for s in SUBSETS if s != ("curator/partition",)]))
 def test_without_a_campaign_it_is_seen_too(alone, tmp_path, subset, how):
     files, whole = alone
     work = shutil.copytree(whole, tmp_path / "work")
@@ -184,7 +185,7 @@ def test_all_of_it_lost_with_the_whole_holders_zone_is_seen_by_what_the_curator_
 
 def test_the_holders_zone_of_an_older_backup_is_seen_by_what_the_curator_has(weeks, work):
     restore(weeks[1], work, "holders")
-    assert "holders/ledger/seal: older than curator" in refused(work, weeks[0])
+    assert "holders/holders.db: older than " in refused(work, weeks[0])
 
 
 def test_a_part_of_another_history_is_seen(weeks, work, tmp_path):
@@ -192,8 +193,10 @@ def test_a_part_of_another_history_is_seen(weeks, work, tmp_path):
     files, older, _ = weeks
     other = Store(shutil.copytree(older, tmp_path / "other"))
     collected(other, files[2], **CAMPAIGN)
-    restore(other.root, work, "curator/reports")
+    restore(other.root, work, "curator/reports/last-transaction")
     assert "of another history" in refused(work, files)
+    restore(other.root, work, "curator/reports")
+    refused(work, files)
 
 
 def test_a_campaign_without_its_protocol_is_refused(weeks, work):
@@ -213,7 +216,9 @@ def test_a_flipped_bit_of_the_secret_is_seen(weeks, work):
 def test_a_lost_secret_is_never_made_again(weeks, work):
     (work / "holders" / "secret").unlink()
     refused(work, weeks[0])
-    with pytest.raises(ArtifactCorrupt, match="the holders' secret is missing, and holders/seal says"):
+    with pytest.raises(
+        ArtifactCorrupt, match=r"the holders' secret is missing, and holders/holders\.db says"
+    ):
         Store(work).hasher("holders")
     assert not (work / "holders" / "secret").exists()
 
@@ -235,64 +240,47 @@ class Killed(BaseException):
     """Nothing catches it."""
 
 
-@pytest.mark.parametrize("at", first_fast(*range(1, 7), fast=(1, 6)))
-def test_a_run_that_is_killed_at_any_write_of_the_seal_is_resumed(weeks, work, monkeypatch, at):
-    real, done = FolderObjects.put, []
+WRITES = 6
+"""Of what is told of a week's transactions: who publishes, asks, charges and answers."""
 
-    def put(self, name, data):
-        if name.endswith("/seal"):
+
+@pytest.mark.parametrize("at", first_fast(*range(1, 2 * WRITES + 1), fast=(1, 6)))
+def test_a_run_that_is_killed_before_it_tells_of_a_transaction_is_resumed(weeks, work, monkeypatch, at):
+    real, done = FolderObjects.change, []
+
+    def change(self, name, make):
+        if name in ("holders/secret", "curator/reports/last-transaction"):
             done.append(name)
             if len(done) == at:
                 raise Killed
-        real(self, name, data)
+        real(self, name, make)
 
-    monkeypatch.setattr(FolderObjects, "put", put)
-    with pytest.raises(Killed):
+    monkeypatch.setattr(FolderObjects, "change", change)
+    with suppress(Killed):
         collected(Store(work), weeks[0][2], **CAMPAIGN)
+    assert done
     monkeypatch.undo()
-    charged = charges(work)
     resumed = collected(Store(work), weeks[0][2], **CAMPAIGN)
-    assert charges(work) == charged
+    before = charges(work)
     assert collected(Store(work), *weeks[0], **CAMPAIGN).spent == resumed.spent
+    assert charges(work) == before
 
 
-def test_a_cached_run_seals_nothing_anew(weeks, work):
-    seal = work / "holders" / "ledger" / "seal"
-    before = seal.read_bytes()
+def test_a_cached_run_writes_no_transaction(weeks, work):
+    names = ("holders/holders.db", "holders/secret", "curator/reports/last-transaction")
+    before = [(work / name).read_bytes() for name in names]
     collected(Store(work), weeks[0][0], **CAMPAIGN)
-    assert seal.read_bytes() == before
+    assert [(work / name).read_bytes() for name in names] == before
 
 
-def test_the_curators_marks_say_nothing_of_the_holders(weeks, work):
-    for part in ("campaigns", "reports"):
-        content = (work / "curator" / part / "seal").read_text()
-        assert "files" not in content
-        assert "charge" not in content
+def test_what_stands_beside_the_reports_says_nothing_of_the_holders(weeks, work):
+    told = (work / "curator" / "reports" / "last-transaction").read_text()
+    assert re.fullmatch(r"\d+ [0-9a-f]{64}", told)
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b'{"a": 1}' + b" " * 9999])
-@pytest.mark.parametrize(
-    "kept",
-    [
-        "curator/campaigns/*/published.json",
-        "curator/campaigns/*/reports/*.json",
-        "holders/campaigns/*/files.json",
-        "holders/ledger/release/*.charge",
-        "holders/ledger/release/*.answered",
-        "*/*/seal",
-        "holders/seal",
-    ],
-)
+@pytest.mark.parametrize("kept", ["curator/reports/last-transaction", "holders/holders.db", "holders/secret"])
 def test_garbage_in_place_of_what_is_kept_is_told_before_any_charge(weeks, work, kept, content):
-    path = min(work.glob(kept))
+    path = work / kept
     path.write_bytes(content)
     assert path.name in refused(work, weeks[0])
-
-
-@pytest.mark.parametrize("kept", ["curator/campaigns/*/published.json", "holders/campaigns/*/files.json"])
-def test_a_folder_that_a_later_version_wrote_in_is_not_called_damaged(weeks, work, kept):
-    (path,) = work.glob(kept)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {KEY: LATER} | {"x" * 999: 0}))
-    with pytest.raises(ArtifactCorrupt, match=r"written by a later ldptree \(format version 99") as fault:
-        plan_of(rides_config(*weeks[0][:2], **CAMPAIGN), work)
-    assert fault.value.exit_code == 5

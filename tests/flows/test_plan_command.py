@@ -80,7 +80,7 @@ def test_a_plan_tells_a_grid_and_a_page_that_loads_nothing(typed, tmp_path):
     assert not (tmp_path / "work" / "public" / "validate").exists(), (
         "private rows were checked, and the answers told"
     )
-    assert not (tmp_path / "work" / "holders" / "ledger").exists(), "somebody was charged"
+    assert not (tmp_path / "work" / "holders" / "holders.db").exists(), "somebody was charged"
 
 
 def test_no_private_row_moves_a_plan(typed, tmp_path):

@@ -88,8 +88,8 @@ def damage_record(work, _):
 
 
 def damage_charge(work, _):
-    (charge,) = (work / "holders" / "ledger" / "release").glob("*.charge")
-    flip(charge)
+    charged = work / "holders" / "holders.db"
+    charged.write_bytes(charged.read_bytes().replace(b"round 1 reports", b"round 2 reports"))
 
 
 def cut_secret(work, _):

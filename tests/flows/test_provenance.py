@@ -14,8 +14,11 @@ from flows.pipeline import Pipeline
 from flows.run_plan.look import plan_of
 from flows.work_folder.garbage import collect_garbage
 from flows.work_folder.provenance import MOST_SHOWN, _in_words, explain_artifact, in_use
-from ldptree.errors import ArtifactCorrupt, ConfigError
-from storage.ledger.seal import check_state
+from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError
+from storage.ledger.campaigns import Campaign
+from storage.ledger.connections import DATABASE
+from storage.ledger.lost_parts import check_state
+from storage.ledger.released_checks import check_release, release_checks
 from storage.store import Store
 
 STEPS = ("ingested", "held", "scaled", "published", "totals", "model")
@@ -212,7 +215,7 @@ def test_the_next_run_deletes_what_killed_runs_were_writing_and_nothing_of_one_t
     draft = f"holders/drafts/{'0f' * 20}"
     names = [
         "curator/scale/.aside-0f",
-        "holders/ledger/deep/below/.aside-0f",
+        "holders/.aside-0f",
         "simulation/evaluate/.aside-0f",
         "runs/new/.aside-0f",
         "started/.aside-0f",
@@ -241,14 +244,11 @@ def test_gc_never_touches_a_campaigns_protocol_reports_or_ledger(store, tmp_path
     settings = {"dataset": {"holder": "person", "drop": []}, "campaign": {"name": "rides"}}
     chain = finished(store, "one", 1000, path, simulation={"noise_seed": None}, **settings)
 
-    def ledger():
-        return {p: p.read_bytes() for p in store.root.glob("*/campaigns/**/*") if p.is_file()}
-
-    before = ledger()
-    assert before
+    before = store.objects.get(DATABASE)
+    assert Campaign(store, "rides").reports()
     collect_garbage(store.root, keep=0, dry_run=False)
     after = state(store, chain)
-    assert ledger() == before
+    assert store.objects.get(DATABASE) == before
     # The records say that these holders were asked: without them lost reports would be drawn a second time.
     assert store.condition(chain.published["question"]) == "present"
     assert after["reports"]
@@ -287,25 +287,22 @@ def test_gc_leaves_reports_of_a_release_that_a_killed_run_did_not_record(store, 
 
 
 def test_gc_never_forgets_which_answers_about_private_rows_have_left(store, tmp_path):
-    kept = store.zone("holders") / "released_checks" / "a"
-    kept.parent.mkdir(parents=True)
-    kept.touch()
+    release_checks(store.objects, ["a"], 1)
     collect_garbage(store.root, keep=0, dry_run=False)
-    assert kept.exists()
+    with pytest.raises(BudgetError, match="1 have left before"):
+        check_release(store.objects, ["b"], 1)
 
 
-def test_gc_stops_before_a_damaged_campaign(copy):
+def test_gc_stops_before_a_damaged_database(copy):
     store, _, _ = copy
-    published = store.root / "curator" / "campaigns" / "rides" / "published.json"
-    published.parent.mkdir(parents=True)
-    published.write_text("{")
+    (store.root / DATABASE).write_text("{")
     before = sorted(store.root.rglob("*"))
-    with pytest.raises(ArtifactCorrupt, match=r"published\.json: damaged"):
+    with pytest.raises(ArtifactCorrupt, match=r"holders\.db: damaged"):
         collect_garbage(store.root, keep=0, dry_run=False)
     assert {*store.root.rglob("*")} ^ {*before} <= {store.root / ".in-use"}
 
 
-def test_gc_deletes_nothing_that_no_run_has_written_nor_the_secret_nor_the_seals(copy):
+def test_gc_deletes_nothing_that_no_run_has_written_nor_the_secret_nor_the_database(copy):
     store, _, _ = copy
     secret = (store.root / "holders" / "secret").read_bytes()
     mine = [
@@ -325,7 +322,7 @@ def test_gc_deletes_nothing_that_no_run_has_written_nor_the_secret_nor_the_seals
     assert not collect_garbage(store.root, keep=0, dry_run=False).startswith("0 files")
     assert [name for name in mine if not (store.root / name).exists()] == []
     assert (store.root / "holders" / "secret").read_bytes() == secret
-    assert (store.root / "holders" / "ledger" / "seal").exists()
+    assert (store.root / DATABASE).exists()
     check_state(store)
 
 

@@ -12,6 +12,7 @@ from flows.command import running
 from flows.run_plan.show import show_plan
 from ldptree.families import FEWEST_FOR_A_MODEL, choose_family
 from ldptree.mechanisms import CHOICES, RESIDUAL_CHOICES
+from storage.ledger.accounts import Account
 from storage.store import Store
 from tasks.page.captions import NOBODY
 from tasks.report import read_facts
@@ -102,7 +103,7 @@ def test_a_trial_leaves_no_ledger_and_takes_nothing_from_a_release(store, tmp_pa
         facts = read_facts(store, trial.page["page"])
         told = facts.privacy
         assert (told.seeded, told.largest_spend, told.n_questions) == (True, 0.0, 0)
-    assert not list((store.root / "holders" / "ledger").rglob("*.charge"))
+    assert len(Account(store, None).read()) == 0
     capped = {"epsilon": 3.0, "lifetime_epsilon": 3.0}
     assert Chain(store, rides_config(path, privacy=capped, release=True, **unseeded)).spent.largest == 3.0
 

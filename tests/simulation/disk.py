@@ -72,11 +72,15 @@ class Disk:
         """Keep what lasts, and of the rest what chance keeps."""
         where = {_number(path): path for path in [self.root, *self.root.rglob("*")]}
         kept = self._after_loss(_number(self.root), where)
+        database = {path: path.read_bytes() for path in self.root.glob("holders/holders.db*")}
         for path in self.root.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._bytes.clear()
         self._names.clear()
         _write(self.root, kept)
+        for path, content in database.items():  # SQLite makes what it commits last
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
         for path in [self.root, *self.root.rglob("*")]:
             descriptor = os.open(path, os.O_RDONLY)
             self.sync(descriptor, path)

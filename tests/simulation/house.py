@@ -25,6 +25,7 @@ from schemas.manifest import Record
 from simulation.bucket import Bucket
 from simulation.clients import FOLDER, PROCESSES, Device
 from simulation.disk import Disk
+from simulation.ledger import HoldersDatabase
 from simulation.losses import check_losses
 from simulation.runs import ASK, PAGE, PERTURB, PROGRAMS, SPLIT, TOTAL, TRIAL, Run, as_protocol
 from simulation.schedule import Plan, Schedule, Violation
@@ -34,9 +35,11 @@ from storage.digests import Hasher
 from storage.formats import stamped
 from storage.holders.secret import secret_of
 from storage.ledger.accounts import Account
-from storage.ledger.campaigns import AskedSince, Campaign
+from storage.ledger.campaigns import AskedSince, campaigns_in
+from storage.ledger.database import Database
+from storage.ledger.lost_parts import check_state
 from storage.ledger.released_checks import release_checks
-from storage.ledger.seal import check_state
+from storage.ledger.schema import CHARGES
 from storage.objects.bucket import BucketObjects
 from storage.store import Store
 from tasks.step import NotInKey
@@ -61,6 +64,7 @@ class House:
     def __post_init__(self) -> None:
         is_bucket = self.plan.where == "bucket"
         self.world = Bucket(self.schedule) if is_bucket else Disk(self.root, self.schedule)
+        self.database = HoldersDatabase(self.root, self.world, self.schedule, self.witness)
         self.sweeper = Sweeper(self)
         self.device = Device(self.root / FOLDER, self.witness)
 
@@ -70,15 +74,7 @@ class House:
         agreement = SimpleNamespace(question=lambda _, question: as_protocol(question))
         patch.setattr("flows.campaign.Agreement", lambda *_: agreement)
         self.sweeper.patched(patch)
-        append = Account._append
-
-        def charge(account, number, cap, charges):
-            is_kept = append(account, number, cap, charges)
-            if is_kept:
-                self.witness.charge(account.name, charges)
-            return is_kept
-
-        patch.setattr(Account, "_append", charge)
+        self.database.patched(patch)
         return self.world.patched(patch)
 
     def open(self, machine: str) -> Store:
@@ -220,12 +216,9 @@ class House:
         """A shard's reports, of which no two draws are equal but those of a seed."""
         if run.seed is not None:
             return pa.table({"value": pa.array([run.seed] * len(people), pa.uint32())})
-        with self.schedule.standing_still():
-            kept = [entry.name for entry in store.objects.entries("holders/ledger/release")]
-            charges = [one for one in kept if one.endswith(".charge")]
-            paid = [one for one in charges if question.encode() in store.objects.get(one)]
-            if not any(map(self.world.lasts, paid)):
-                raise Violation(f"holders answer {run.question!r}, and no charge for it is sure to last")
+        with self.schedule.standing_still(), Database(store.objects).reading() as kept:
+            if not kept.rows(CHARGES, account="release", question=question):
+                raise Violation(f"holders answer {run.question!r}, and no charge for it is committed")
         self.witness.drawn.append((run.campaign or question, people))
         return pa.table({"value": pa.array([len(self.witness.drawn) - 1], pa.uint32())})
 
@@ -253,12 +246,14 @@ class House:
                     is_kept = record.step == "perturb" or "gc" not in self.plan.actors
                     if is_kept and store.condition(part) != "present":
                         raise Violation(f"{name} is there, and not what it stands for")
-            for name in store.objects.folders("curator/campaigns"):
-                self.witness.note_campaign(Campaign(store, name.rpartition("/")[2]))
+            for campaign in campaigns_in(store):
+                self.witness.note_campaign(campaign)
             self._note_reports(store)
 
     def _note_reports(self, store: Store) -> None:
-        """What stands never changes, and is whole."""
+        """What stands never changes, and is whole; what is told of the database never goes back."""
+        for name, last in Database(store.objects).outside().items():
+            self.witness.check_last(name, last.number)
         for entry in store.objects.entries("curator/reports", deep=True):
             if entry.name.endswith(".parquet"):
                 self.witness.note(entry.name, Hasher().of_bytes(store.objects.get(entry.name)))
@@ -273,10 +268,10 @@ class House:
         runs = {run for name in self.plan.actors for run in PROGRAMS.get(name, ())}
         self.witness.check_outcome(runs, entries)
         drawn, refused = len(self.witness.drawn), set(self.witness.refused)
-        for name in store.objects.folders("curator/campaigns"):
-            frozen = Campaign(store, name.rpartition("/")[2]).frozen()
+        for campaign in campaigns_in(store):
+            frozen = campaign.frozen()
             if frozen is not None and store.condition(frozen.protocol) != "present":
-                raise Violation(f"{name} published what is not there any more")
+                raise Violation(f"{campaign.name} published what is not there any more")
         if "gc" in self.plan.actors:
             self.sweeper.sweep(keep=1)
             self.sweeper.sweep(keep=0)
@@ -288,7 +283,7 @@ class House:
         tables = [pq.read_table(store.objects.path(name)) for name in sorted(self.perturbed)]
         self.witness.check_drawn(table["value"][0].as_py() for table in tables)
         self.device.check_received()
-        check_losses(store, self.world, self.perturbed, self.schedule.random)
+        check_losses(store, self.world, self.database, self.perturbed, self.schedule.random)
 
     def _settle(self, act: Callable[[], None]) -> None:
         if not self._try(act):

@@ -8,20 +8,14 @@ from collections.abc import Callable, Mapping
 from flows.work_folder.garbage import newest_runs
 from ldptree.errors import ArtifactCorrupt
 from simulation.schedule import Violation
-from storage.formats import read_stamped
-from storage.ledger.accounts import Account
-from storage.ledger.campaigns import Campaign
-from storage.ledger.seal import check_state
+from storage.holders.secret import SECRET
+from storage.ledger.campaigns import campaigns_in
+from storage.ledger.connections import DATABASE
+from storage.ledger.database import LAST
+from storage.ledger.lost_parts import check_state
 from storage.store import Store
 
-KEPT = (
-    "holders/ledger",
-    "holders/campaigns",
-    "curator/campaigns",
-    "holders/released_checks",
-    "holders/secret",
-)
-RELEASE = "holders/ledger/release"
+KEPT = (DATABASE, SECRET, LAST)
 
 
 def needed(store: Store, keep: int) -> set[str]:
@@ -30,11 +24,10 @@ def needed(store: Store, keep: int) -> set[str]:
     the runs kept were made of.
     """
     objects = store.objects
-    found = {entry.name for folder in KEPT[:-1] for entry in objects.entries(folder, deep=True)} | {KEPT[-1]}
+    found = {*KEPT}
     records = [store.whole_record(name) for name in store.all_record_names()]
     makers = {part.digest: record for record in records for part in record.parts.values()}
-    for folder in objects.folders("curator/campaigns"):
-        campaign = Campaign(store, folder.rpartition("/")[2])
+    for campaign in campaigns_in(store):
         frozen = campaign.frozen()
         found |= {name for report in campaign.reports() for name in report.names}
         found |= set(frozen.protocol.names) if frozen else set()
@@ -58,22 +51,15 @@ def needed(store: Store, keep: int) -> set[str]:
     return found
 
 
-def check_losses(store: Store, world, perturbed: Mapping[str, Callable[[Store], object]], random) -> None:
+def check_losses(store: Store, world, database, perturbed: Mapping[str, Callable[[Store], object]], random):
     """Take away one thing of each kind, and put it back. Raises Violation where somebody does not notice who should."""
-    kept = [entry.name for folder in KEPT[:3] for entry in store.objects.entries(folder, deep=True)]
-    charges = [name for name in kept if name.startswith(RELEASE) and name.endswith(".charge")]
-    answers = [name for name in kept if name.startswith(RELEASE) and name.endswith(".answered")]
-    if not answers:
+    if not perturbed:
         return
-    noticed: list[tuple[str, Callable[[], object]]] = [
-        (random.choice([*kept, *perturbed]), lambda: check_state(store))
-    ]
-    by_then = max(read_stamped(store.objects, one, "answered", "")["charges"] for one in answers)
-    noticed += [(one, lambda: Account(store, None).read()) for one in {charges[0], charges[by_then - 1]}]
-    for name, call in perturbed.items():
-        noticed.append((name, lambda call=call: call(store)))
-    for name, look in noticed:
-        with world.without(name):
+    noticed = [(name, world.without(name), lambda: check_state(store)) for name in (SECRET, *perturbed)]
+    noticed = [random.choice(noticed), (DATABASE, database.missing(), lambda: check_state(store))]
+    noticed += [(name, world.without(name), lambda act=act: act(store)) for name, act in perturbed.items()]
+    for name, away, look in noticed:
+        with away:
             try:
                 look()
             except ArtifactCorrupt:

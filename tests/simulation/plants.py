@@ -15,8 +15,11 @@ from ldptree.client.memory import FileMemory, _content
 from simulation.house import House
 from storage import private_files
 from storage.formats import stamped
-from storage.ledger import seal
+from storage.ledger import connections
 from storage.ledger.accounts import Account
+from storage.ledger.database import Database
+from storage.ledger.schema import CAPS
+from storage.ledger.transactions import Transaction
 from storage.objects import folder
 from storage.objects.bucket import BucketObjects
 from storage.objects.folder import FolderObjects
@@ -90,10 +93,32 @@ def change_without_a_condition(patch: pytest.MonkeyPatch, _: House) -> None:
         patch.setattr(kind, "change", change)
 
 
-def charge_without_looking_again(patch: pytest.MonkeyPatch, _: House) -> None:
-    """Who comes second to a charge's number takes it for charged."""
-    append = Account._append
-    patch.setattr(Account, "_append", lambda *what: append(*what) or True)
+def look_before_the_transaction(patch: pytest.MonkeyPatch, _: House) -> None:
+    """A charge is held against what was spent before its transaction began."""
+
+    def charge(account, charges, cap, room=()):
+        with account._database.reading() as kept:
+            ledger, first = account._read(kept)
+        is_lowered = ledger.hold_to(cap)
+        added = account._spend(ledger, first, charges, room)
+        with account._database.writing() as kept:
+            if is_lowered:
+                kept.insert(CAPS, account=account.name, cap=cap)
+            for one in added:
+                account._insert(kept, one)
+        return ledger
+
+    patch.setattr(Account, "charge", charge)
+
+
+def begin_without_the_database_to_itself(patch: pytest.MonkeyPatch, _: House) -> None:
+    """A transaction that writes begins as one that reads."""
+    patch.setitem(connections._FIRST["sqlite"], "write", "BEGIN")
+
+
+def go_on_without_a_commit(patch: pytest.MonkeyPatch, _: House) -> None:
+    """What was inserted is undone when the connection is closed."""
+    patch.setattr(connections, "commit", lambda _: None)
 
 
 def draw_over(patch: pytest.MonkeyPatch, _: House) -> None:
@@ -123,18 +148,21 @@ def draw_in_place(patch: pytest.MonkeyPatch, _: House) -> None:
     patch.setattr(folder, "publish_once", publish)
 
 
-def mark_before_the_seal(patch: pytest.MonkeyPatch, _: House) -> None:
-    """Marks are written before the seal that they are about."""
-    write = seal._write
+def tell_before_the_commit(patch: pytest.MonkeyPatch, _: House) -> None:
+    """The last transaction stands outside of the database before it is committed."""
+    check, finish = Database._check_version, Transaction.finish
 
-    def marks_first(store, part, new, is_next):
-        if isinstance(new, seal.Seal) and new.settled != new.number:
-            mark = seal.Mark(number=new.number, seal=seal._digest(store, new))
-            for one in new.parts:
-                write(store, one, mark, lambda old: old is None or old.number < new.number)
-        return write(store, part, new, is_next)
+    def keep(database, connection):
+        connection.info["database"] = database
+        check(database, connection)
 
-    patch.setattr(seal, "_write", marks_first)
+    def tell(transaction):
+        last = finish(transaction)
+        transaction._inserting.info["database"]._tell(last)
+        return last
+
+    patch.setattr(Database, "_check_version", keep)
+    patch.setattr(Transaction, "finish", tell)
 
 
 def collect_beside_a_run(_: pytest.MonkeyPatch, house: House) -> None:
@@ -179,10 +207,12 @@ PLANTS = (
     take_a_conflict_for_a_defeat,
     charge_after_the_draw,
     change_without_a_condition,
-    charge_without_looking_again,
+    look_before_the_transaction,
+    begin_without_the_database_to_itself,
+    go_on_without_a_commit,
     draw_over,
     draw_in_place,
-    mark_before_the_seal,
+    tell_before_the_commit,
     collect_beside_a_run,
     make_a_secret_anew,
 )

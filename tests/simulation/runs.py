@@ -186,8 +186,6 @@ def _perturb(draft, *, question, shard, draw: NotInKey, seed, campaign):
         metadata={"holders": str(shard.rows), "protocol": question.digest, **mark_of(seed)},
         table=table,
     )
-    if campaign:
-        Campaign(draft.store, campaign).add_report(received)
     draft.refer("reports", received)
     return {"seeded": seed is not None}
 

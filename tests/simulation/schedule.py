@@ -132,9 +132,8 @@ class Schedule:
 
     def _choose(self, living: dict[str, greenlet.greenlet]) -> str:
         """Who goes next."""
-        awake = [name for name, one in living.items() if self._stalled.get(one, 0) <= self.step] or list(
-            living
-        )
+        until = {name: self._stalled.get(one, 0) for name, one in living.items()}
+        awake = [name for name in living if until[name] <= self.step] or [min(living, key=until.__getitem__)]
         last = next((name for name in awake if living[name] is self._last), None)
         if last is None or self.restless == 1:
             return awake[(awake.index(last) + 1) % len(awake)] if last else self.random.choice(awake)

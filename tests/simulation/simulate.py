@@ -22,7 +22,7 @@ import pytest
 from simulation import bucket, disk
 from simulation.clients import FOLDER, PROCESSES
 from simulation.house import House
-from simulation.runs import CAMPAIGN, PROGRAMS, Run
+from simulation.runs import PROGRAMS, Run
 from simulation.schedule import Fault, Plan, Schedule, Violation
 
 PAIRS = (
@@ -43,16 +43,14 @@ OTHERS = {"folder": ("gc", "gc", "gc", "reader"), "bucket": ("gc", "reader")}
 CRASHES = {"folder": ("kill", "kill", "power"), "bucket": ("kill", "lost", "late", "conflict")}
 FAULTS = {"folder": disk.FAULTS, "bucket": bucket.FAULTS}
 RACED = (
-    ".charge",
-    ".charge",
-    ".charge",
-    ".asked",
-    "/alike",
-    "ledger/seal",
+    *["begin charge"] * 6,
+    "begin",
+    "last-transaction",
+    "last-transaction",
     "holders/secret",
     "released_checks",
-    "published.json",
-    "files.json",
+    "charges",
+    "files",
     "curator/sim-page",
     "curator/sim-page",
     "round-1/",
@@ -60,18 +58,19 @@ RACED = (
     "round-1/",
 )
 KEPT = (
-    ".charge",
-    ".charge",
+    "charges",
+    "charges",
     "round-1/",
     "round-1/",
     "round-1/",
     "holders/perturb",
     "curator/partition",
-    "ledger/seal",
-    "ledger/release",
-    "ledger/release",
+    "last-transaction",
+    "answers",
+    "commit",
     "holders/secret",
-    f"holders/campaigns/{CAMPAIGN}/",
+    "campaigns",
+    "files",
 )
 """What somebody is slow at, and what faults are near: names of which much depends."""
 DEVICE_FAULTS = 3

@@ -6,15 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from ldptree.protocol.ledger import Charge, RowRange
 from simulation.disk import Disk
 from simulation.plants import PLANTS
 from simulation.runs import TRIAL
 from simulation.schedule import Fault, Plan, Schedule, Violation
 from simulation.simulate import describe, failure_of, find_failure, plan_of, shrink, simulate
 from storage import private_files
-from storage.ledger.accounts import Account
-from storage.ledger.seal import seal_state
+from storage.holders.secret import SECRET
+from storage.ledger import connections
+from storage.ledger.database import Database
 from storage.objects import folder
 from storage.objects.folder import FolderObjects
 from storage.store import Store
@@ -60,17 +60,18 @@ def test_a_published_folder_lasts_with_all_names_in_it(disk):
     assert disk.lasts("public/step/key/below/file")
 
 
-def test_what_a_slower_process_wrote_lasts_before_anybody_answers(disk, monkeypatch):
-    """It wrote a charge, and has not come to wait for the disk; another run finds the charge, and goes on."""
-    store, who = Store(disk.root), RowRange(source="rows", start=0, stop=9)
-    store.hasher("holders")
+def test_a_secret_that_a_slower_process_made_lasts_before_a_database_begins_with_it(disk, monkeypatch):
+    """It made the secret, and has not come to wait for the disk; another run finds it, and goes on."""
+    store, lasted = Store(disk.root), []
     with monkeypatch.context() as slower:
         slower.setattr(folder, "fsync", lambda path: path.is_dir() or private_files.fsync(path))
-        Account(store, None).charge([Charge(question="one", epsilon=1.0, who=who, about="one")], 1.0)
-    charge = "holders/ledger/release/00000001.charge"
-    assert not disk.lasts(charge)
-    seal_state(store)
-    assert disk.lasts(charge)
+        store.hasher("holders")
+    assert not disk.lasts(SECRET)
+    create = connections.create
+    monkeypatch.setattr(connections, "create", lambda *to: (lasted.append(disk.lasts(SECRET)), create(*to)))
+    with Database(store.objects).writing():
+        pass
+    assert lasted == [True]
 
 
 def test_a_plan_is_carried_out_the_same_way_again():

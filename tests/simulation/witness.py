@@ -24,6 +24,7 @@ class Witness:
     done: set[Run] = field(default_factory=set)
     drawn: list[tuple[object, Iterable[int]]] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
+    _last: dict[str, int] = field(default_factory=dict)
     _caps: dict[int | None, float] = field(default_factory=dict)
     _charged: dict[tuple[int | None, int], set[str]] = field(default_factory=lambda: defaultdict(set))
     _asked: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -52,6 +53,15 @@ class Witness:
         if not received <= found:
             raise Violation(f"campaign {name} had received {received - found}, and does not know")
 
+    def note_last(self, name: str, number: int) -> None:
+        """A transaction was told of, in an object."""
+        self._last[name] = max(number, self._last.get(name, 0))
+
+    def check_last(self, name: str, number: int) -> None:
+        """The last transaction that an object tells of is none before one that was told of."""
+        if number < self._last.get(name, 0):
+            raise Violation(f"{name} said transaction {self._last[name]}, and says {number}")
+
     def totals_of(self, run: Run) -> set[object]:
         """What a run was seen to learn."""
         return {
@@ -68,18 +78,15 @@ class Witness:
         if run.cap is not None:
             self._caps[run.seed] = min(run.cap, self._caps.get(run.seed, run.cap))
 
-    def charge(self, account: str, charges: Iterable[Charge]) -> None:
-        """A charge was kept: nobody spends more than the cap that was stated before."""
+    def charge(self, account: str, charge: Charge, stated: float | None) -> None:
+        """A charge was kept: nobody spends more than the cap that is stated with it, or was before."""
         seed = None if account == "release" else int(account.removeprefix("seed-"))
-        cap = self._caps.get(seed)
-        for charge in charges:
-            for person in charge.who.hashes.tolist() if isinstance(charge.who, Names) else ():
-                spent = self._charged[seed, person]
-                spent.add(charge.question)
-                if cap is not None and len(spent) * EPSILON > cap:
-                    raise Violation(
-                        f"{person} spends {len(spent) * EPSILON} on {spent}, and the cap is {cap}"
-                    )
+        cap = min((cap for cap in (stated, self._caps.get(seed)) if cap is not None), default=None)
+        for person in charge.who.hashes.tolist() if isinstance(charge.who, Names) else ():
+            spent = self._charged[seed, person]
+            spent.add(charge.question)
+            if cap is not None and len(spent) * EPSILON > cap:
+                raise Violation(f"{person} spends {len(spent) * EPSILON} on {spent}, and the cap is {cap}")
 
     def tell(self, answers: Iterable[str]) -> None:
         """Answers about private rows left their holders."""

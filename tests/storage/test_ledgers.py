@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import multiprocessing
 import os
 import signal
-from pathlib import Path
 
+import numpy as np
 import pytest
+from first_fast import first_fast
+from sqlalchemy import Engine, event
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Names, RowRange
-from storage.ledger.accounts import Account, _encoded
-from storage.objects import folder
-from storage.objects.folder import FolderObjects
-from storage.objects.object_store import NotReached
+from storage.ledger import connections
+from storage.ledger.accounts import Account
+from storage.ledger.connections import DATABASE
+from storage.ledger.lost_parts import check_state
+from storage.ledger.schema import CHARGES, PEOPLE
 from storage.store import Store
 
 EVERYBODY = RowRange(source="file", start=0, stop=3_300_000)
@@ -30,9 +32,8 @@ def account(store):
     return Account(store, None)
 
 
-def files(account):
-    folder = account.store.root / "holders" / "ledger" / account.name
-    return sorted(folder.glob("*.charge"))
+def size_of(account):
+    return account.store.objects.size(DATABASE)
 
 
 def test_what_was_spent_is_known_to_the_next_process(store, account):
@@ -56,15 +57,16 @@ def test_a_budget_spent_by_an_earlier_run_is_refused_to_a_later_one(account):
 
 def test_a_retry_writes_nothing(account):
     account.charge([asks("one")], cap=None)
-    before = {path: path.read_bytes() for path in files(account)}
+    path = account.store.root / DATABASE
+    before = path.read_bytes()
     assert len(account.charge([asks("one")], cap=None)) == 1
-    assert {path: path.read_bytes() for path in files(account)} == before
+    assert path.read_bytes() == before
 
 
 def test_looking_writes_nothing(store, account):
     assert len(account.read()) == 0
     assert account.foresee([asks("one")], cap=1.0).spent_by(EVERYBODY) == 1.0
-    assert not (store.zone("holders") / "ledger").exists()
+    assert not store.zone("holders").exists()
 
 
 def test_the_smallest_cap_ever_stated_holds_for_runs_that_state_a_larger_one_or_none(account):
@@ -84,47 +86,6 @@ def test_a_cap_stated_by_a_refused_run_holds(account):
     assert len(account.read()) == 1
 
 
-def test_many_charges_in_a_bucket_are_read_as_those_in_a_folder_are_and_one_that_fails_is_told(
-    store, account, tmp_path, monkeypatch
-):
-    pytest.importorskip("obstore")
-    from obstore.store import MemoryStore
-
-    from storage.objects.bucket import BucketObjects
-
-    objects = BucketObjects(MemoryStore(), "memory://bucket", tmp_path / "copies")
-    monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
-    bucket = Account(Store(""), None)
-    for number in range(40):
-        who = Names([number, number + 1]) if number % 2 else EVERYBODY
-        for one in (account, bucket):
-            one.charge([asks(f"question {number}", 0.5, who)], cap=100.0 - number)
-            one.keep_asked(f"place {number}", "digest")
-    here, there = account.read(), bucket.read()
-    assert [_encoded(there.cap, [one]) for one in there.entries] == [
-        _encoded(here.cap, [one]) for one in here.entries
-    ]
-    assert [one.question for one in there.entries] == [f"question {number}" for number in range(40)]
-    assert there.cap == 61.0
-    get = objects.get
-
-    def fail(name):
-        if name.endswith("23.charge"):
-            raise NotReached(errno.EIO, "does not answer in time", objects.where(name))
-        return get(name)
-
-    monkeypatch.setattr(objects, "get", fail)
-    with pytest.raises(NotReached, match=r"00000023\.charge"):
-        bucket.read()
-    monkeypatch.setattr(objects, "get", get)
-    objects.put("holders/ledger/release/00000017.charge", b"damaged")
-    with pytest.raises(ArtifactCorrupt, match=r"00000017\.charge: damaged"):
-        bucket.charge([asks("one more")], cap=None)
-    objects.delete("holders/ledger/release/00000009.charge")
-    with pytest.raises(ArtifactCorrupt, match=r"00000009\.charge: missing"):
-        bucket.read()
-
-
 def test_seeded_simulations_and_releases_have_accounts_of_their_own(store):
     accounts = [Account(store, seed) for seed in (None, 0, 11)]
     for account in accounts:
@@ -134,15 +95,16 @@ def test_seeded_simulations_and_releases_have_accounts_of_their_own(store):
     assert [len(account.read()) for account in accounts] == [1, 1, 1]
 
 
-def test_millions_of_rows_cost_one_entry(account):
+def test_rows_cost_one_entry_and_named_holders_eight_bytes_each_in_parts_of_16_mib(account):
     account.charge([asks("one")], cap=1.0)
-    (path,) = files(account)
-    assert path.stat().st_size < 1000
-
-
-def test_named_holders_cost_eight_bytes_each(account):
-    account.charge([asks("one", who=Names(range(100_000)))], cap=1.0)
-    assert files(account)[0].stat().st_size < 801_000
+    empty = size_of(account)
+    assert empty < 100_000
+    names = Names(np.arange(2**21 + 100_000, dtype=np.uint64))
+    account.charge([asks("two", who=names)], cap=9.0)
+    assert size_of(account) - empty < 8.1 * len(names)
+    with account._database.reading() as kept:
+        assert [len(row.hashes) for row in kept.rows(PEOPLE)] == [2**24, 800_000]
+    assert account.read().entries[1].who.hashes.tolist() == names.hashes.tolist()
 
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -156,16 +118,23 @@ def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def charge_and_die(at, work):
-    """One process: charges, and is killed before, while or after its charge gets its number."""
-    real_link = Path.hardlink_to
-    if at == "half written":
-        Path.write_bytes = lambda self, data: (self.open("wb").write(data[: len(data) // 2]), die())
-    elif at == "before it has its number":
-        Path.hardlink_to = die
-    elif at == "just after it has its number":
-        Path.hardlink_to = lambda self, target: (real_link(self, target), die())
-    Account(Store(work), None).charge([asks("one", who=TEN)], 1.0)
+def charge_and_die(statement, work):
+    """One process: charges named people, and is killed before its nth statement; None: once it is charged."""
+    done = []
+
+    def count(*_):
+        done.append(1)
+        if len(done) == statement:
+            die()
+
+    account = Account(Store(work), None)
+    event.listen(Engine, "before_cursor_execute", count)
+    if statement == "commit":
+        connections.commit = die
+    elif statement == "committed":
+        commit = connections.commit
+        connections.commit = lambda connection: (commit(connection), die())
+    account.charge([asks("one", who=TEN), asks("two", who=Names(range(9)))], 2.0)
     die()
 
 
@@ -182,83 +151,39 @@ def killed(at, work):
     assert ended([PROCESSES.Process(target=charge_and_die, args=(at, work))]) == [-signal.SIGKILL]
 
 
+STATEMENTS = 45
+"""More than a first charge takes, with the tables that it makes."""
+
+
 @pytest.mark.parametrize(
-    ("at", "cap"),
-    [
-        ("half written", None),
-        ("before it has its number", None),
-        ("just after it has its number", 1.0),
-        ("after", 1.0),
-    ],
+    "at", [*first_fast(*range(1, STATEMENTS), fast=(1, 30)), "commit", "committed", None]
 )
-def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(store, account, at, cap):
+def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(store, account, at):
     killed(at, store.root)
-    assert account.read().cap == cap
-    again = account.charge([asks("one", who=TEN)], cap=1.0)
-    assert (again.spent_by(TEN), len(again)) == (1.0, 1)
+    ledger = account.read()
+    assert (ledger.cap, len(ledger)) in ((None, 0), (2.0, 2))
+    assert at not in ("committed", None) or len(ledger) == 2
+    assert at != "commit" or not len(ledger)
+    both = [asks("one", who=TEN), asks("two", who=Names(range(9)))]
+    again = account.charge(both, cap=2.0)
+    assert (again.spent_by(TEN), len(again)) == (1.0, 2)
     with pytest.raises(BudgetError):
-        account.charge([asks("two", who=TEN)], cap=None)
+        account.charge([asks("three", who=TEN), asks("four", who=TEN)], cap=None)
+    check_state(store)
 
 
 def test_what_is_charged_and_never_answered_is_spent(store, account):
-    killed("after", store.root)
+    killed(None, store.root)
     with pytest.raises(BudgetError, match="1 is spent already"):
-        account.charge([asks("another question", who=TEN)], cap=1.0)
+        account.charge([asks("another question", 2.0, TEN)], cap=2.0)
 
 
-def test_a_charge_is_on_disk_before_it_is_said_to_be(account, monkeypatch):
-    """The content is flushed before it has its number, and the number before `charge` returns."""
-    done = []
-    real_fsync, real_link = folder.fsync, os.link
-    monkeypatch.setattr(
-        "storage.objects.folder.fsync", lambda path: (done.append(path.suffix), real_fsync(path))
-    )
-    monkeypatch.setattr(os, "link", lambda *a, **k: (done.append("numbered"), real_link(*a, **k)))
+def test_a_charge_is_on_disk_before_it_is_said_to_be(account):
+    """SQLite waits for the disk at each commit where these are set, and tells nobody to."""
     account.charge([asks("one")], cap=None)
-    assert done == ["", "numbered", ""]
-
-
-@pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "emptied"])
-def test_a_damaged_ledger_lets_nobody_be_asked(account, damage):
-    for question in ("one", "two"):
-        account.charge([asks(question)], cap=None)
-    path = files(account)[0]
-    content = path.read_bytes()
-    changed = {"cut": content[:-9], "flipped": content.replace(b"1.0", b"0.1"), "emptied": b""}
-    path.unlink() if damage == "missing" else path.write_bytes(changed[damage])
-    with pytest.raises(
-        ArtifactCorrupt, match=r"00000001\.charge: (damaged|missing)\. .* Restore it from a copy"
-    ):
-        account.charge([asks("three")], cap=None)
-
-
-def test_a_last_charge_that_went_missing_is_noticed_where_an_answer_was_kept_after_it(store, account):
-    account.charge([asks("one")], cap=None)
-    reports = store.root / "reports.parquet"
-    reports.write_bytes(b"reports")
-    account.keep_answer("one", [reports.relative_to(store.root).as_posix()])
-    account.charge([asks("two", 2.0)], cap=None)
-    files(account)[-1].unlink()  # nobody answered it: nothing betrays it
-    assert account.read().spent_by(EVERYBODY) == 1.0
-    files(account)[-1].unlink()
-    for spend in (account.charge, account.foresee):
-        with pytest.raises(ArtifactCorrupt, match=r"00000001\.charge: missing\. .* Restore it from a copy"):
-            spend([asks("three")], cap=None)
-
-
-def test_a_charge_that_went_missing_is_noticed_by_the_question_it_paid_for(account):
-    account.charge([asks("talk round 1")], cap=None)
-    assert account.keep_asked("talk round 2", "first")
-    files(account)[-1].unlink()
-    with pytest.raises(ArtifactCorrupt, match=r"00000001\.charge: missing"):
-        account.read()
-
-
-def test_what_was_kept_of_an_answer_is_not_read_where_it_is_damaged(account):
-    account.charge([asks("one")], cap=None)
-    account.store.objects.put(f"{account._stem('one')}.answered", b"{")
-    with pytest.raises(ArtifactCorrupt, match=r"answered: damaged\. .* Restore it from a copy"):
-        account.charge([asks("one")], cap=None)
+    with connections.connected(account._database._url, "read") as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
 RACING = 6
@@ -286,18 +211,12 @@ def test_of_processes_that_charge_at_once_one_spends_the_last_of_the_budget(stor
     assert [e.question for e in account.read().entries] == ["earlier", f"question {codes.index(0)}"]
 
 
-def test_who_reads_is_not_misled_by_a_charge_that_is_answered_meanwhile(store, account, monkeypatch):
-    real, since = FolderObjects.entries, iter([True])
-
-    def entries(self, folder, *, deep=False):
-        listed = list(real(self, folder, deep=deep))
-        if next(since, False):
-            Account(store, None).charge([asks("two")], cap=None)
-            Account(store, None).keep_answer("two", [])
-        return iter(listed)
-
+def test_who_reads_sees_one_moment(store, account):
     account.charge([asks("one")], cap=None)
-    monkeypatch.setattr(FolderObjects, "entries", entries)
+    with account._database.reading() as kept:
+        assert len(kept.rows(CHARGES)) == 1
+        Account(store, None).charge([asks("two")], cap=None)
+        assert len(kept.rows(CHARGES)) == 1
     assert [entry.question for entry in account.read().entries] == ["one", "two"]
 
 
@@ -311,7 +230,7 @@ def test_two_processes_that_ask_the_same_question_pay_once(store, account):
 def test_answers_that_went_missing_are_not_given_a_second_time(store, account):
     account.charge([asks("one")], cap=None)
     path = store.zone("curator") / "reports" / "some.parquet"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"a report")
     account.keep_answer("one", [path.relative_to(store.root).as_posix()])
     account.keep_answer("one", [path.relative_to(store.root).as_posix()])

@@ -1,5 +1,6 @@
-"""Prefect on PostgreSQL, as docs/how-to/operate.md sets it up for many machines: two workers share the runs, a limit of a step
-holds across them, results are those of a run without any of it, and nothing of a person reaches that database.
+"""The holders' database on PostgreSQL. Prefect on PostgreSQL, as docs/how-to/operate.md sets it up for many machines: two workers
+share the runs, a limit of a step holds across them, results are those of a run without any of it, and nothing of a person reaches
+that database.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +24,17 @@ from typing import Any
 import pytest
 from search import Canary, found
 from whole_runs import PATIENCE, Api, many_files, rides_toml, start, until
+
+from ldptree.errors import ArtifactCorrupt, BudgetError, LdptreeError
+from ldptree.protocol.ledger import Charge, Names, RowRange
+from storage.ledger import connections
+from storage.ledger.accounts import Account
+from storage.ledger.connections import VARIABLE, url_of
+from storage.ledger.database import Database
+from storage.ledger.lost_parts import check_state
+from storage.machine_faults import machine_fault
+from storage.objects.object_store import NotReached
+from storage.store import Store
 
 PROGRAMS = ("initdb", "pg_ctl", "createdb", "pg_dump")
 FOLDERS = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *map(Path, os.get_exec_path())]
@@ -91,6 +104,86 @@ def process(*words: str, env: dict[str, str], cwd: Path, log: Path) -> Iterator[
                 begun.wait(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 begun.kill()
+
+
+ROWS = RowRange(source="file", start=0, stop=10)
+
+
+def asked(question: str) -> Charge:
+    return Charge(question=question, epsilon=1.0, who=ROWS, about=question)
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty database on PostgreSQL, which LDPTREE_DATABASE names."""
+    pytest.importorskip("psycopg")
+    with postgresql() as port:
+        address = f"postgresql+psycopg://prefect@127.0.0.1:{port}/prefect"
+        monkeypatch.setenv(VARIABLE, address)
+        yield address
+
+
+def test_of_machines_that_charge_at_once_on_postgresql_nobody_overspends(
+    address: str, tmp_path: Path
+) -> None:
+    """The first of them make the database; each sees what the one before it spent, and an older copy is seen."""
+    store, paid = Store(tmp_path / "work"), []
+    check_state(store)
+    assert len(Account(store, None).read()) == 0
+    gate = threading.Barrier(6)
+
+    def charge(number: int) -> None:
+        gate.wait()
+        with contextlib.suppress(BudgetError):
+            Account(Store(store.root), None).charge([asked(f"question {number}")], cap=3.0)
+            paid.append(f"question {number}")
+
+    threads = [threading.Thread(target=charge, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ledger = Account(store, None).read()
+    assert (ledger.spent_by(ROWS), len(paid)) == (3.0, 3)
+    assert {entry.question for entry in ledger.entries} == {*paid}
+    people = Names(range(2**21 + 10))
+    Account(store, 5).charge([Charge(question="people", epsilon=1.0, who=people, about="people")], cap=None)
+    assert len(Account(store, 5).read().entries[0].who) == len(people)
+    check_state(store)
+    older = "DELETE FROM transactions WHERE number = 4; DELETE FROM people; DELETE FROM charges WHERE account = 'seed-5'"
+    for statement, said in ((older, "older than"), ("UPDATE charges SET epsilon = 0.1", "damaged")):
+        with connections.connected(url_of(store.objects), "create") as connection:
+            connection.exec_driver_sql(statement)
+            connection.commit()
+        with pytest.raises(ArtifactCorrupt, match=said):
+            check_state(store)
+    with connections.connected(url_of(store.objects), "create") as connection:
+        connection.exec_driver_sql("UPDATE origin SET version = 99")
+        connection.commit()
+    with pytest.raises(ArtifactCorrupt, match="written by a later ldptree"):
+        check_state(store)
+
+
+def test_a_server_that_is_held_or_gone_is_told_in_a_sentence_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr(connections, "PATIENCE", 1)
+    connections._engine.cache_clear()
+    store = Store(tmp_path / "work")
+    with postgresql() as port:
+        monkeypatch.setenv(VARIABLE, f"postgresql+psycopg://prefect:hidden@127.0.0.1:{port}/prefect")
+        Account(store, None).charge([asked("one")], cap=None)
+        with Database(store.objects).writing():
+            assert len(Account(store, None).read()) == 1
+            with pytest.raises(LdptreeError, match="another process has held it for 1 seconds") as held:
+                Account(store, None).charge([asked("two")], cap=None)
+    with pytest.raises(NotReached, match="does not answer as it should") as gone:
+        Account(store, None).read()
+    connections._engine.cache_clear()
+    told = machine_fault(gone.value)
+    assert "hidden" not in f"{held.value} {told} {gone.value.__cause__}"
+    assert "prefect" in str(told)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,164 @@
+"""Connect to the holders' database, SQLite in a file or PostgreSQL, and say in our words what it refuses.
+
+One transaction is written at a time; whoever comes meanwhile waits.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from ldptree.errors import ArtifactCorrupt, ConfigError, LdptreeError
+from storage.ledger.schema import APPLICATION, ORIGIN, TABLES, TRANSACTIONS, VERSION
+from storage.ledger.transactions import Transaction
+from storage.objects.object_store import NotReached, ObjectStore
+
+DATABASE = "holders/holders.db"
+VARIABLE = "LDPTREE_DATABASE"
+PATIENCE = 30
+"""Seconds that a transaction waits for the one before it."""
+Purpose = Literal["read", "write", "create"]
+_FIRST: dict[str, dict[Purpose, str]] = {
+    "sqlite": {"read": "BEGIN", "write": "BEGIN IMMEDIATE", "create": "BEGIN IMMEDIATE"},
+    "postgresql": {
+        "read": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "write": f"LOCK TABLE {TRANSACTIONS.name} IN EXCLUSIVE MODE",
+        "create": f"SELECT pg_advisory_xact_lock({APPLICATION})",
+    },
+}
+"""The first statement of a transaction: of those that write, one goes on at a time."""
+_FULL, _BUSY = (13,), (5, 6)
+_REFUSED = {8: errno.EACCES, 10: errno.EIO, 14: errno.EACCES, 7: errno.ENOMEM}
+"""SQLite's result codes, as the system's errors."""
+
+
+def url_of(objects: ObjectStore) -> URL:
+    """Return the address of a work folder's database: what LDPTREE_DATABASE says, else a file in the holders' zone.
+
+    Raises ConfigError where a bucket has none, and where it is no address.
+    """
+    address = os.environ.get(VARIABLE, "")
+    if not address and objects.is_shared:
+        raise ConfigError(
+            f"work folder {objects.where('')}: a bucket holds no database, and who was asked is kept in one. Set {VARIABLE} to "
+            "a file on a disk (for one machine) or to postgresql+psycopg://USER@HOST/NAME (for several)."
+        )
+    if "://" not in address:
+        path = Path(address).absolute() if address else objects.root / DATABASE
+        return URL.create("sqlite", database=str(path))
+    try:
+        url = make_url(address)
+        is_known = url.get_backend_name() in _FIRST and bool(url.database)
+        _engine(url) if is_known else None
+    except (ArgumentError, NoSuchModuleError):
+        is_known = False
+    except ModuleNotFoundError:
+        raise ConfigError(
+            f'{VARIABLE}: PostgreSQL needs a driver. Run: pip install "ldptree-pipeline[postgresql]"'
+        ) from None
+    if not is_known:
+        raise ConfigError(
+            f"{VARIABLE}: no address of a database. Write the path of a file, or postgresql+psycopg://USER@HOST/NAME."
+        )
+    return url
+
+
+@contextmanager
+def connected(url: URL, purpose: Purpose) -> Iterator[Connection]:
+    """Connect and begin a transaction, which is undone unless it is committed."""
+    with _engine(url).connect() as connection:
+        begin(connection.execution_options(first=_FIRST[url.get_backend_name()][purpose]))
+        yield connection
+
+
+def begin(connection: Connection) -> None:
+    """Begin a transaction; one that writes waits for the one before."""
+    connection.begin()
+
+
+def commit(connection: Connection) -> None:
+    """Commit a transaction, which from then on outlasts a loss of power."""
+    connection.commit()
+
+
+def create(url: URL, secret: str) -> None:
+    """Create the tables, and the first transaction with the check value of the holders' secret, where there are none."""
+    is_file = url.get_backend_name() == "sqlite"
+    if is_file:
+        with closing(_engine(url).raw_connection()) as raw:
+            raw.cursor().execute("PRAGMA journal_mode = WAL")
+    with connected(url, "create") as connection:
+        if inspect(connection).has_table(ORIGIN.name):
+            return
+        TABLES.create_all(connection)
+        if is_file:
+            connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+            connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+        first = Transaction(connection, None)
+        first.insert(ORIGIN, version=VERSION, secret=secret, salt=secrets.token_hex(16))
+        first.finish()
+        connection.commit()
+
+
+def version_of(connection: Connection) -> int | None:
+    """Return the version of the schema; None where it is no holders' database."""
+    if connection.dialect.name != "sqlite":
+        return connection.execute(select(ORIGIN.c.version)).scalar()
+    application = connection.exec_driver_sql("PRAGMA application_id").scalar()
+    version: int | None = connection.exec_driver_sql("PRAGMA user_version").scalar()
+    return version if application == APPLICATION else None
+
+
+@cache
+def _engine(url: URL) -> Engine:
+    is_file = url.get_backend_name() == "sqlite"
+    arguments: dict[str, Any] = {"options": f"-c lock_timeout={PATIENCE}s", "connect_timeout": PATIENCE}
+    if is_file:
+        arguments = {"timeout": PATIENCE, "isolation_level": None}
+    # A message of the library would quote what was to be written.
+    engine = create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
+    if is_file:
+        event.listen(engine, "connect", _wait_for_the_disk)
+    event.listen(engine, "begin", lambda it: it.exec_driver_sql(it.get_execution_options()["first"]))
+    return engine
+
+
+def _wait_for_the_disk(connection: Any, _: object) -> None:
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+@contextmanager
+def faults_in_words(where: str, damaged: ArtifactCorrupt) -> Iterator[None]:
+    """Raise what the database raises in our words, as OSError, `damaged` or LdptreeError."""
+    try:
+        yield
+    except DBAPIError as fault:
+        code = getattr(fault.orig, "sqlite_errorcode", None)
+        state = getattr(fault.orig, "sqlstate", None)
+        raise _in_words(code, state, where, damaged) from None
+
+
+def _in_words(code: int | None, state: str | None, where: str, damaged: ArtifactCorrupt) -> Exception:
+    primary = None if code is None else code & 0xFF
+    if primary in _BUSY or state == "55P03":
+        return LdptreeError(
+            f"{where}: another process has held it for {PATIENCE} seconds. Find out which one, and run the same command: it "
+            "goes on from there."
+        )
+    if primary in _FULL:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), where)
+    if primary in _REFUSED:
+        return OSError(_REFUSED[primary], os.strerror(_REFUSED[primary]), where)
+    if primary is None and state is None:
+        return NotReached(errno.EIO, "does not answer as it should", where)
+    return damaged

@@ -1,0 +1,181 @@
+"""Keep who was asked in the holders' database: SQLite in `holders/holders.db`, or where LDPTREE_DATABASE says.
+
+A transaction is there whole or not at all, whenever the process or the machine stops, and sees all before it. The last one's
+number and digest stand beside the reports too, and in the file of the holders' secret: an older copy of the database does not
+know them. What is kept there: `storage.ledger.schema`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, inspect
+
+from ldptree.errors import ArtifactCorrupt
+from storage.digests import Hasher
+from storage.formats import LAST_TRANSACTION, Damaged, refuse_other
+from storage.holders.secret import SECRET, change_beside_secret, read_beside_secret, secret_of
+from storage.ledger import connections
+from storage.ledger.connections import faults_in_words
+from storage.ledger.schema import TRANSACTIONS, VERSION
+from storage.ledger.transactions import Last, Snapshot, Transaction
+from storage.objects.object_store import ObjectStore
+from storage.private_files import FILE, fsync, make_to_last
+
+LAST = f"curator/reports/{LAST_TRANSACTION}"
+"""Where the last transaction stands beside the reports."""
+REMEDY = (
+    "Holders who have answered could be asked again, so nobody is asked. Restore the folders curator and holders, both from one "
+    "backup that was made after the last run, or begin anew in another work folder."
+)
+_LAST = re.compile(rb"(\d{1,18}) ([0-9a-f]{64})")
+
+
+class Database:
+    """The holders' database of a work folder. Raises ConfigError where a bucket has none, or its address is none."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        """The database of these objects, made or not."""
+        self._objects = objects
+        self._url = connections.url_of(objects)
+
+    @property
+    def _path(self) -> Path | None:
+        return Path(self._url.database or "") if self._url.get_backend_name() == "sqlite" else None
+
+    @property
+    def where(self) -> str:
+        """The path or address where a person finds it."""
+        return self._url.render_as_string(hide_password=True) if self._path is None else str(self._path)
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether it was made. Raises OSError."""
+        if self._path is not None:
+            return self._path.exists()
+        with self._faults(), connections.connected(self._url, "read") as connection:
+            return inspect(connection).has_table(TRANSACTIONS.name)
+
+    @contextmanager
+    def reading(self) -> Iterator[Snapshot]:
+        """Look at it as it is at one moment. Raises ArtifactCorrupt, OSError."""
+        if not self.is_there:
+            yield Snapshot(None)
+            return
+        with self._faults(), connections.connected(self._url, "read") as connection:
+            self._check_version(connection)
+            yield Snapshot(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """Write a transaction; nothing where it inserts nothing, or an error ends it.
+
+        Raises ArtifactCorrupt, OSError; LdptreeError where another process holds the database.
+        """
+        outside = self.outside()
+        self._make(outside)
+        with self._faults(), connections.connected(self._url, "write") as connection:
+            self._check_version(connection)
+            transaction = Transaction(connection, self.check(Snapshot(connection), outside))
+            yield transaction
+            if transaction.is_empty:
+                return
+            last = transaction.finish()
+            connections.commit(connection)
+        self._tell(last)
+
+    def check(self, snapshot: Snapshot, outside: Mapping[str, Last]) -> Last:
+        """Return the last transaction. Raises ArtifactCorrupt where anything is not what was written, or what stands `outside`
+        is not known.
+        """
+        try:
+            transactions = snapshot.transactions()
+        except (KeyError, TypeError, ValueError):
+            transactions = []
+        if not transactions:
+            raise self._damaged
+        for name, last in outside.items():
+            if transactions[last.number : last.number + 1] != [last]:
+                older = f"older than {self._objects.where(name)}, or of another history"
+                raise ArtifactCorrupt(f"{self.where}: {older}. {REMEDY}")
+        return transactions[-1]
+
+    def refuse_new(self, outside: Mapping[str, Last]) -> None:
+        """Raises ArtifactCorrupt where there is none, and something `outside` says that there was one."""
+        if outside and not self.is_there:
+            raise ArtifactCorrupt(
+                f"{self.where}: missing, and {min(outside)} says that there was one. {REMEDY}"
+            )
+
+    def outside(self) -> dict[str, Last]:
+        """Return the last transaction by each place outside of the database where one stands. Raises ArtifactCorrupt."""
+        outside = {}
+        with suppress(FileNotFoundError):
+            outside[LAST] = self._parsed(LAST, self._objects.get(LAST))
+        if beside := read_beside_secret(self._objects):
+            outside[SECRET] = self._parsed(SECRET, beside)
+        return outside
+
+    @property
+    def _damaged(self) -> Damaged:
+        return Damaged(f"{self.where}: damaged. {REMEDY}")
+
+    def _faults(self) -> AbstractContextManager[None]:
+        return faults_in_words(self.where, self._damaged)
+
+    def _check_version(self, connection: Connection) -> None:
+        version = connections.version_of(connection)
+        if not version:
+            raise self._damaged
+        refuse_other(self.where, version, VERSION)
+
+    def _tell(self, last: Last) -> None:
+        """Write the last transaction outside of the database, where a later one does not stand already."""
+        text = f"{last.number} {last.digest}".encode()
+
+        def change(name: str, before: bytes | None) -> bytes:
+            return before if before and self._parsed(name, before).number > last.number else text
+
+        self._objects.change(LAST, lambda before: change(LAST, before))
+        change_beside_secret(self._objects, lambda before: change(SECRET, before))
+
+    def _parsed(self, name: str, text: bytes) -> Last:
+        if (match := _LAST.fullmatch(text)) is None:
+            raise Damaged(f"{self._objects.where(name)}: damaged. {REMEDY}")
+        return Last(int(match[1]), match[2].decode())
+
+    def _make(self, outside: Mapping[str, Last]) -> None:
+        """Make the database where there never was one; two processes at once agree on one. Raises ArtifactCorrupt, OSError."""
+        self.refuse_new(outside)
+        if self.is_there:
+            return
+        secret = check_value(secret_of(self._objects))
+        self._objects.settle("holders")  # another process may have just named the secret and stopped
+        if self._path is None:
+            with self._faults():
+                connections.create(self._url, secret)
+            return
+        make_to_last(self._path.parent)
+        aside = self._path.with_name(f".aside-{secrets.token_hex(8)}")
+        aside.mkdir(mode=0o700)
+        try:
+            draft = aside / self._path.name
+            with self._faults():
+                connections.create(URL.create("sqlite", database=str(draft)), secret)
+            draft.chmod(FILE)
+            fsync(draft)
+            with suppress(FileExistsError):
+                self._path.hardlink_to(draft)
+            fsync(self._path.parent)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_value(secret: bytes) -> str:
+    """Return what tells whether a secret is the one that the database began with."""
+    return Hasher(secret).of_bytes(b"check value of the secret")
