@@ -47,7 +47,6 @@ class Terms:
     known       the files that the campaign had asked when this run began to look, by name.
     written     the configuration before a campaign's first run told what it leaves open; None where that is `config`.
     why_chosen  why this family learns, where the configuration names none.
-    n_earlier   reports that the campaign had received when this run began to look.
     """
 
     config: RunConfig
@@ -57,7 +56,6 @@ class Terms:
     known: Mapping[str, str] = field(default_factory=dict)
     written: RunConfig | None = None
     why_chosen: str = ""
-    n_earlier: int = 0
 
     @classmethod
     def of(cls, store: Store, config: RunConfig) -> Terms:
@@ -75,7 +73,7 @@ class Terms:
         frozen = campaign.frozen()
         if frozen is None:
             return cls(config, config.dataset, None, campaign, known)
-        n_earlier = sum(report.rows for report in campaign.reports())  # readable, before anybody is charged
+        campaign.reports()  # readable, before anybody is charged
         types, written = frozen.terms["types"], config
         config = config.as_published(frozen.terms)
         campaign.check_terms(_terms(config, types, frozen.terms.get("holder_type")))
@@ -85,7 +83,7 @@ class Terms:
             types |= {n: k for n, k in config.dataset.types.items() if n == config.dataset.holder}
         data = config.dataset.model_copy(update={"types": types})
         why = "" if config.model == written.model else "the campaign's first run chose it"
-        return cls(config, data, frozen.protocol, campaign, known, written, why, n_earlier)
+        return cls(config, data, frozen.protocol, campaign, known, written, why)
 
     def with_inferred(self, ingested: Record) -> Terms:
         """The same with what ingest tells from public rows where it is not said."""
@@ -110,6 +108,10 @@ class Terms:
         self.campaign.check_files(digests, takes_more=self.dataset.holder != "row" or self.dataset.new_people)
         order = self.campaign.in_order(digests)
         return source.in_order(self.campaign.store, raw, order)
+
+    def count_earlier(self, raw: Manifest) -> int:
+        """Return the reports that the campaign had received before a run of these files asked anybody."""
+        return self.campaign.count_earlier(entry.digest for entry in raw.files) if self.campaign else 0
 
     def asked_before(self, raw: Manifest) -> Sequence[str]:
         """Keyed digests of files that earlier runs asked and this one does not name."""

@@ -597,7 +597,7 @@ class Pipeline:
                 "spent": talk.spending,
                 "form": self.form(talk.last),
                 "why_chosen": self.terms.why_chosen,
-                "n_earlier": self.terms.n_earlier,
+                "n_earlier": self.terms.count_earlier(self.raw),
             },
             "timeline": NotInKey(self.timeline),
             "command": NotInKey(self.command),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ldptree.errors import BudgetError, ProtocolMismatch
 from schemas.manifest import Manifest
-from storage.digests import canonical
+from storage.digests import Hasher, canonical
 from storage.ledger.database import Database
 from storage.ledger.schema import CAMPAIGNS, FILES, REPORTS
 from storage.ledger.transactions import Snapshot
@@ -99,6 +99,14 @@ class Campaign:
                 Manifest.model_validate_json(row.manifest) for row in kept.rows(REPORTS, campaign=self.name)
             ]
 
+    def count_earlier(self, digests: Iterable[str]) -> int:
+        """Return the reports that were received before a run of the files with these digests asked anybody; all if it did not."""
+        with self._database.reading() as kept:
+            asked = kept.rows(FILES, campaign=self.name, run=_of_run(digests))
+            reports = kept.rows(REPORTS, campaign=self.name)
+        earlier = [row.manifest for row in reports if not asked or row.transaction < asked[0].transaction]
+        return sum(Manifest.model_validate_json(manifest).rows for manifest in earlier)
+
     def asked(self) -> dict[str, str]:
         """Name to keyed digest of every file whose holders were asked, oldest first."""
         with self._database.reading() as kept:
@@ -145,7 +153,13 @@ class Campaign:
                 if digest not in lists:
                     has_names = digest in paths
                     lists[digest] = kept.insert_people(np.load(paths[digest])) if has_names else None
-                kept.insert(FILES, campaign=self.name, name=name, digest=digest, people=lists[digest])
+                values = {
+                    "name": name,
+                    "digest": digest,
+                    "people": lists[digest],
+                    "run": _of_run(digests.values()),
+                }
+                kept.insert(FILES, campaign=self.name, **values)
 
     def check_known(self, known: Mapping[str, str]) -> None:
         """Raises AskedSince where files were asked that are not among these."""
@@ -164,6 +178,11 @@ def campaigns_in(store: Store) -> list[Campaign]:
     """Every campaign that published its terms, oldest first."""
     with Database(store.objects).reading() as kept:
         return [Campaign(store, row.name) for row in kept.rows(CAMPAIGNS)]
+
+
+def _of_run(digests: Iterable[str]) -> str:
+    """Return what a run of these files is known by."""
+    return Hasher().of_value(sorted(digests))
 
 
 def _check_known(asked: Mapping[str, str], known: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ people           lists of people, by sorted 64-bit keyed hashes of their names, 
 questions        which question was put where one charge pays for several
 answers          by which files of reports a question was answered
 campaigns        the protocol and the terms that a campaign's first run published
-files            the raw files whose holders a campaign asked, and who has a role in them
+files            the raw files whose holders a campaign asked, who has a role in them, and all files of the run that asked
 reports          the files of reports that a campaign received
 released_checks  the answers about private rows that left their holders
 """
@@ -64,6 +64,13 @@ PEOPLE = _table("people", _number("list"), Column("hashes", LargeBinary, nullabl
 QUESTIONS = _table("questions", _text("account"), _text("place"), _text("digest"))
 ANSWERS = _table("answers", _text("account"), _text("question"), _text("file"), _number("size"))
 CAMPAIGNS = _table("campaigns", _text("name"), _text("protocol"), _text("terms"), _text("form"))
-FILES = _table("files", _text("campaign"), _text("name"), _text("digest"), _number("people", is_needed=False))
+FILES = _table(
+    "files",
+    _text("campaign"),
+    _text("name"),
+    _text("digest"),
+    _number("people", is_needed=False),
+    _text("run"),
+)
 REPORTS = _table("reports", _text("campaign"), _text("file"), _text("manifest"))
 RELEASED_CHECKS = _table("released_checks", _text("answer"))
