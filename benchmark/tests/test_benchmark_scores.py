@@ -61,7 +61,7 @@ def test_other_code_is_another_score(tmp_path, monkeypatch):
         ("psgd_neural", "gradient/network.py", True),
         ("psgd_neural", "rivals/pglm.py", False),
         ("phist", "rivals/histograms.py", True),
-        ("public_tree", "baselines/cost_complexity.py", True),
+        ("public_tree", "baselines/public.py", True),
         ("lpct_printed", "learners/code_partition.py", True),
         ("lpct", "learners/code_partition.py", False),
         ("lpct", "families/tree.py", True),

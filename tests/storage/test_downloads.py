@@ -206,7 +206,7 @@ def test_fetch_puts_stated_files_in_place_and_leaves_others_alone(server, tmp_pa
     )
     monkeypatch.setattr(datasets, "sources", lambda: {"wine": source})
     monkeypatch.delenv("LDPTREE_DATA", raising=False)
-    with pytest.raises(ConfigError, match="where to"):
+    with pytest.raises(ConfigError, match="where should the files go"):
         datasets.fetch("wine", None)
     (line,) = datasets.fetch("wine", tmp_path / "data")
     assert "licence: free" in line
