@@ -116,6 +116,7 @@ def blinded() -> Iterator[None]:
     changes = {
         "ldptree.coins._system_words": coins.random_raw,
         "storage.holders.secret.secrets": SimpleNamespace(token_bytes=lambda n: b"s" * n),
+        "storage.ledger.connections.secrets": SimpleNamespace(token_hex=lambda n: "5" * 2 * n),
         "storage.digests.Hasher._finish": keyed_names(),
         "tasks.holders.cut.in_an_order": lambda _keyed, _name, rows: rows,
         "tasks.holders.cut.SHARD_ROWS": 64,
