@@ -62,13 +62,13 @@ def train_config(config: str, overrides: Sequence[str] = (), work: str = "") -> 
 def _train(config: RunConfig, work: str, command: str) -> dict[str, Any]:
     store, timeline = Store(work_folder(work)), Timeline()
     tag_run(config)
-    warn_at_start(config, store)
     with (
         faults_stay_in_zone(store, "run", "curator"),
         in_use(store.root),
         timeline.listening(),
         runners_of(config.run) as runners,
     ):
+        warn_at_start(config, store)
         run = Pipeline(
             store=store,
             config=config,

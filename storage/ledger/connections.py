@@ -37,7 +37,9 @@ _FIRST: dict[str, dict[Purpose, str]] = {
     },
 }
 """The first statement of a transaction: of those that write, one goes on at a time."""
-_FULL, _BUSY = (13,), (5, 6)
+_FULL, _IO, _BUSY = (13,), 10, (5, 6)
+ROOM = 1 << 16
+"""Bytes that the files beside a database take at least."""
 _REFUSED = {8: errno.EACCES, 10: errno.EIO, 14: errno.EACCES, 7: errno.ENOMEM}
 """SQLite's result codes, as the system's errors."""
 
@@ -148,6 +150,12 @@ def faults_in_words(where: str, damaged: ArtifactCorrupt) -> Iterator[None]:
         raise _in_words(code, state, where, damaged) from None
 
 
+def _is_full(path: str) -> bool:
+    """Return whether the disk has no room for the file of a transaction, which SQLite calls an error of input or output."""
+    disk = os.statvfs(Path(path).parent)
+    return disk.f_bavail * disk.f_frsize < ROOM
+
+
 def _in_words(code: int | None, state: str | None, where: str, damaged: ArtifactCorrupt) -> Exception:
     primary = None if code is None else code & 0xFF
     if primary in _BUSY or state == "55P03":
@@ -155,7 +163,7 @@ def _in_words(code: int | None, state: str | None, where: str, damaged: Artifact
             f"{where}: another process has held it for {PATIENCE} seconds. Find out which one, and run the same command: it "
             "goes on from there."
         )
-    if primary in _FULL:
+    if primary in _FULL or (primary == _IO and _is_full(where)):
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), where)
     if primary in _REFUSED:
         return OSError(_REFUSED[primary], os.strerror(_REFUSED[primary]), where)

@@ -16,7 +16,7 @@ from storage.store import Store
 
 pytestmark = pytest.mark.slow
 N, STEP = 400, 64
-PARTS, PARTS_OF_BYTES = 4, 8
+PARTS, PARTS_OF_BYTES = 2, 8
 WRITTEN_ANEW = ("runs/", "index.html", "curator/warehouse.duckdb")
 
 
