@@ -147,19 +147,15 @@ class Campaign:
             asked = self._asked(kept)
             _check_known(asked, known)
             lists = {row.digest: row.people for row in kept.rows(FILES, campaign=self.name)}
+            run = _of_run(digests.values())
             for name, digest in digests.items():
                 if name in asked:
                     continue
                 if digest not in lists:
                     has_names = digest in paths
                     lists[digest] = kept.insert_people(np.load(paths[digest])) if has_names else None
-                values = {
-                    "name": name,
-                    "digest": digest,
-                    "people": lists[digest],
-                    "run": _of_run(digests.values()),
-                }
-                kept.insert(FILES, campaign=self.name, **values)
+                people = lists[digest]
+                kept.insert(FILES, campaign=self.name, name=name, digest=digest, people=people, run=run)
 
     def check_known(self, known: Mapping[str, str]) -> None:
         """Raises AskedSince where files were asked that are not among these."""
