@@ -164,6 +164,14 @@ SMALLEST_RATE = 90
 """Smallest rate whose noise fits into 32 bits. Below it, 64 ln 2 2^32 / 89 is over 2^31."""
 
 
+def check_rate(name: str, rate: int) -> None:
+    """Raises ConfigError where a mechanism's Laplace noise has a rate that is too small or too large."""
+    if not SMALLEST_RATE <= rate <= 2**40:
+        raise ConfigError(
+            f"{name}: the rate must be in {SMALLEST_RATE} .. 2^40, found {rate} (epsilon too small or too large?)"
+        )
+
+
 def laplace_variance(rate: int) -> float:
     """2 a / (1 - a)^2 with a = e^-r, r = rate / 2^32."""
     r = rate / RATE_UNIT

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from ldptree.coins import (
     RATE_UNIT,
-    SMALLEST_RATE,
     Words,
+    check_rate,
     checked_epsilon,
     draw_laplace,
     furthest_laplace,
@@ -32,7 +32,7 @@ from ldptree.coins import (
     laplace_variance,
     rounded_up,
 )
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import DataError
 from ldptree.mechanisms.additive import Additive
 from ldptree.mechanisms.mechanism import PoisoningBound, checked_thresholds
 
@@ -55,11 +55,7 @@ class DiscreteLaplace(Additive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not SMALLEST_RATE <= self.rate <= 2**40:
-            raise ConfigError(
-                f"discrete_laplace: the rate must be in {SMALLEST_RATE} .. 2^40, found {self.rate} "
-                "(epsilon too small or too large?)"
-            )
+        check_rate(self.name, self.rate)
 
     @classmethod
     def for_budget(cls, epsilon: float, n_cells: int, n_classes: int) -> Self:

@@ -32,6 +32,7 @@ from ldptree.coins import (
     SMALLEST_RATE,
     WORD,
     Words,
+    check_rate,
     checked_epsilon,
     draw_laplace,
     furthest_laplace,
@@ -311,11 +312,7 @@ class NumberResponse(NumberReport, BitsAndLabel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not SMALLEST_RATE <= self.rate <= 2**40:
-            raise ConfigError(
-                f"{self.name}: the rate must be in {SMALLEST_RATE} .. 2^40, found {self.rate} "
-                "(epsilon too small or too large?)"
-            )
+        check_rate(self.name, self.rate)
 
     @classmethod
     def for_budget(
