@@ -213,8 +213,8 @@ def draw_groups(
     n_validation = round(n * validation_share)
     if n_validation < 2 or n - n_validation < n_training:
         raise DataError(
-            f"candidates: of {n} private rows {n_validation} would validate and {n - n_validation} train in {n_training} "
-            "group(s), too few to tell anything; leave candidates out, or change validation_share"
+            f"candidates: of {n} private rows (n_samples={n}) {n_validation} would validate and {n - n_validation} train in "
+            f"{n_training} group(s), too few to tell anything; leave candidates out, or change validation_share"
         )
     edges = [(n - n_validation) * g // n_training for g in range(1, n_training + 1)]
     return np.split(coins.permutation(n).astype(np.int64), edges)

@@ -252,8 +252,11 @@ class House:
 
     def _note_reports(self, store: Store) -> None:
         """What stands never changes, and is whole; what is told of the database never goes back."""
-        for name, last in Database(store.objects).outside().items():
-            self.witness.check_last(name, last.number)
+        before = dict(self.witness.last)
+        outside = Database(store.objects).outside()
+        for name, number in before.items():
+            if name not in outside or outside[name].number < number:
+                raise Violation(f"{name} said transaction {number}, and says {outside.get(name)}")
         for entry in store.objects.entries("curator/reports", deep=True):
             if entry.name.endswith(".parquet"):
                 self.witness.note(entry.name, Hasher().of_bytes(store.objects.get(entry.name)))

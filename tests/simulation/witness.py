@@ -24,7 +24,7 @@ class Witness:
     done: set[Run] = field(default_factory=set)
     drawn: list[tuple[object, Iterable[int]]] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
-    _last: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
     _caps: dict[int | None, float] = field(default_factory=dict)
     _charged: dict[tuple[int | None, int], set[str]] = field(default_factory=lambda: defaultdict(set))
     _asked: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -55,12 +55,7 @@ class Witness:
 
     def note_last(self, name: str, number: int) -> None:
         """A transaction was told of, in an object."""
-        self._last[name] = max(number, self._last.get(name, 0))
-
-    def check_last(self, name: str, number: int) -> None:
-        """The last transaction that an object tells of is none before one that was told of."""
-        if number < self._last.get(name, 0):
-            raise Violation(f"{name} said transaction {self._last[name]}, and says {number}")
+        self.last[name] = max(number, self.last.get(name, 0))
 
     def totals_of(self, run: Run) -> set[object]:
         """What a run was seen to learn."""
