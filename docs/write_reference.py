@@ -159,6 +159,8 @@ def write_command_line() -> Iterator[str]:
             "",
             " ".join((command.help or "").split()),
             "",
+            f"    {command.epilog.removeprefix('Example: ')}" if command.epilog else "",
+            "",
             "| | |",
             "|---|---|",
         )

@@ -271,7 +271,7 @@ def fit(
     home="curator",
     retries=2,
     order=10,
-    says="a published question: a tree grown on public rows, and what a holder sends; or that none is left",
+    says="a question to holders, made of public rows",
 )
 def partition(
     draft: Draft,

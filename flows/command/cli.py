@@ -128,7 +128,7 @@ def _mechanisms(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-@app.command()
+@app.command(epilog="Example: ldptree init trips.csv --target paid_by --public \"site = 'open'\"")
 def init(
     data: Annotated[
         Path,
@@ -159,7 +159,7 @@ def init(
     )
 
 
-@app.command(cls=CommandWithSettings)
+@app.command(cls=CommandWithSettings, epilog="Example: ldptree run quickstart --set privacy.epsilon=1")
 def run(
     config: Annotated[
         str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)
@@ -209,7 +209,9 @@ def run(
     )
 
 
-@app.command(cls=CommandWithSettings)
+@app.command(
+    cls=CommandWithSettings, epilog="Example: ldptree plan quickstart --holders 10000,100000 --accuracy 0.65"
+)
 def plan(
     config: Annotated[
         str, typer.Argument(help="A TOML file, or the name of a packaged one.", autocompletion=_configs)
@@ -264,7 +266,7 @@ def plan(
     plan_and_print(settings, work, options, as_json=as_json, out=out)
 
 
-@app.command()
+@app.command(epilog="Example: ldptree predict work/runs/RUN trips.csv --out scored.parquet")
 def predict(
     model: Annotated[Path, typer.Argument(help="A run's folder, or the model.json in it.")],
     data: Annotated[
@@ -292,7 +294,7 @@ def predict(
     say(f"{out}: {rows:,} rows")
 
 
-@app.command()
+@app.command(epilog="Example: ldptree aggregate --protocol protocol.json --reports inbox/ --out totals/")
 def aggregate(
     protocol: Annotated[Path, typer.Option("--protocol", help="The protocol.json that was published.")],
     reports: Annotated[
@@ -334,7 +336,7 @@ def _short(text: str) -> str:
     return f"{float(text):.4g}"
 
 
-@app.command()
+@app.command(epilog="Example: ldptree export work/runs/RUN --to sql --table trips")
 def export(
     model: Annotated[Path, typer.Argument(help="A run's folder, or the model.json in it.")],
     to: Annotated[str, typer.Option("--to", help="sql, json or dot.")],
@@ -357,7 +359,7 @@ def export(
             raise ConfigError(f"--to {to}: write sql, json or dot")
 
 
-@app.command()
+@app.command(epilog="Example: ldptree audit grr --epsilon 1 --cells 8")
 def audit(
     mechanism: Annotated[
         str, typer.Argument(help="A mechanism, or all that real holders may use.", autocompletion=_mechanisms)
@@ -399,7 +401,7 @@ def audit(
         raise typer.Exit(BudgetError.exit_code)
 
 
-@app.command()
+@app.command(epilog="Example: ldptree explain work/runs/RUN/model.json")
 def explain(
     artifact: Annotated[
         str, typer.Argument(help="A path in the work folder, or the first letters of a digest.")
@@ -412,7 +414,7 @@ def explain(
     print(explain_artifact(work, artifact))
 
 
-@app.command()
+@app.command(epilog="Example: ldptree gc --keep 5 --dry-run")
 def gc(
     work: Work = WORK,
     keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs are kept.")] = 20,
@@ -426,7 +428,7 @@ def gc(
     print(collect_garbage(work, keep=keep, dry_run=dry_run))
 
 
-@app.command()
+@app.command(epilog="Example: ldptree ui --work work")
 def ui(
     work: WorkFolder = WORK,
     port: Annotated[int, typer.Option(min=1, max=65535)] = 4200,
@@ -454,7 +456,7 @@ def ui(
     raise typer.Exit(start_ui(work, port, listen, tell))
 
 
-@datasets_app.command("list")
+@datasets_app.command("list", epilog="Example: ldptree datasets list")
 def datasets_list() -> None:
     """List the catalogue with rows, features, the share of held-back rows with a copy elsewhere, and local files."""
     from flows.command.datasets import list_all
@@ -463,7 +465,7 @@ def datasets_list() -> None:
         print(f"{name:20} {label:6} {rows:>7} {features:>8} {copies:>6}  {files:14} {title}")
 
 
-@datasets_app.command("fetch")
+@datasets_app.command("fetch", epilog="Example: ldptree datasets fetch abalone --to data/")
 def datasets_fetch(
     name: Annotated[str, typer.Argument(autocompletion=_sets)],
     to: Annotated[
@@ -477,7 +479,7 @@ def datasets_fetch(
         print(line)
 
 
-@datasets_app.command("show")
+@datasets_app.command("show", epilog="Example: ldptree datasets show abalone")
 def datasets_show(name: Annotated[str, typer.Argument(autocompletion=_sets)]) -> None:
     """Show a data set's specification, and where its files are looked for."""
     from flows.command.datasets import show
@@ -485,7 +487,7 @@ def datasets_show(name: Annotated[str, typer.Argument(autocompletion=_sets)]) ->
     print(show(name))
 
 
-@datasets_app.command("make")
+@datasets_app.command("make", epilog="Example: ldptree datasets make taxi --rows 10000 --out trips.csv")
 def datasets_make(
     name: Annotated[str, typer.Argument(autocompletion=_sets)],
     rows: Annotated[int, typer.Option("--rows", help="How many rows.")],

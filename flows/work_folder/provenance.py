@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ConfigError
-from schemas.manifest import Manifest, Record
+from schemas.manifest import MadeBy, Manifest, Record
 from schemas.named_files import BUCKETS, NO_SUCH_FOLDER, folder_fault, shown_path
 from storage.formats import read_stamped
 from storage.holders.secret import SECRET
@@ -92,14 +92,19 @@ def explain_artifact(work: Path, name: str) -> str:
     lines = [
         f"{manifest.path}",
         f"  digest {manifest.digest}",
-        f"  zone {manifest.zone}; {len(manifest.files)} files, {manifest.rows:,} rows",
+        f"  zone {manifest.zone}; files: {len(manifest.files)}"
+        + (f", rows: {manifest.rows:,}" if manifest.rows else ""),
     ]
     lines.append(
         "  unchanged since it was written"
         if condition == "present"
         else f"  it is {condition}: the next run makes it again"
     )
-    _tell(manifest, known, lines, depth=1, seen=set())
+    made = manifest.made_by
+    lines.append(f"  made by {made.step} (version {made.version}): {_what_is_left(made.step)}")
+    lines += [f"    {key}: {words}" for key, value in made.parameters.items() if (words := _in_words(value))]
+    if behind := _Lineage(known).lines([made]):
+        lines += ["  from", *(f"  {line}" for line in behind)]
     if condition != "present":
         lines.insert(0, f"{condition}:")
     return "\n".join(lines)
@@ -194,28 +199,54 @@ def _in_words(value: Any) -> str:
     return f"{cut.rpartition(', ')[0] or cut}, and more"
 
 
-def _tell(
-    manifest: Manifest,
-    known: dict[str, tuple[Record, str, Manifest]],
-    lines: list[str],
-    *,
-    depth: int,
-    seen: set[str],
-) -> None:
-    made = manifest.made_by
-    pad = "  " * depth
-    if repr(made) in seen:
-        lines.append(f"{pad}made by {made.step}, as above")
-        return
-    seen.add(repr(made))
-    lines.append(f"{pad}made by {made.step} (version {made.version}): {_what_is_left(made.step)}")
-    lines += [
-        f"{pad}  {key}: {words}" for key, value in made.parameters.items() if (words := _in_words(value))
-    ]
-    for name, digest in made.inputs.items():
-        origin = known.get(digest)
-        where = origin[2].path if origin else "outside of this store"
-        lines.append(f"{pad}  from {name}: {where or 'raw files'} ({digest[:12]})")
-        if origin and digest not in seen:
-            seen.add(digest)
-            _tell(origin[2], known, lines, depth=depth + 2, seen=seen)
+class _Lineage:
+    """The steps behind an artifact, drawn as a tree: each step once, below the last one that read what it left."""
+
+    def __init__(self, known: dict[str, tuple[Record, str, Manifest]]) -> None:
+        self._known = known
+        self._heights: dict[str, int] = {}
+        self._drawn: set[str] = set()
+
+    def lines(self, made: Sequence[MadeBy]) -> list[str]:
+        """Return a line for each step before those that `made` something, the longest way back first."""
+        steps: list[list[str]] = []
+        for artifacts in sorted(self._read_by(made), key=lambda them: -max(map(self._height, them))):
+            calls = {repr(self._known[each][2].made_by): each for each in reversed(artifacts)}
+            new = [artifact for call, artifact in reversed(calls.items()) if call not in self._drawn]
+            self._drawn.update(calls)
+            if new:
+                made_by = [self._known[artifact][2].made_by for artifact in new]
+                more = f" and {len(artifacts) - 1} more" if len(artifacts) > 1 else ""
+                line = f"{made_by[0].step} {new[0][:12]}{more}: {_what_is_left(made_by[0].step)}"
+                steps.append([line, *self.lines(made_by)])
+        for name, digest in sorted({read for step in made for read in step.inputs.items()}):
+            if digest not in self._known:
+                steps.append([f"{name} {digest[:12]}: outside of the work folder"])
+        return [
+            f"{_branch(row == 0, at == len(steps) - 1)}{line}"
+            for at, step in enumerate(steps)
+            for row, line in enumerate(step)
+        ]
+
+    def _read_by(self, made: Sequence[MadeBy]) -> list[list[str]]:
+        """Return the artifacts that were read, those of the same step with the same parameters together."""
+        steps: dict[str, list[str]] = {}
+        for digest in dict.fromkeys(digest for step in made for digest in step.inputs.values()):
+            if digest in self._known:
+                origin = self._known[digest][2].made_by
+                steps.setdefault(repr((origin.step, origin.parameters)), []).append(digest)
+        return list(steps.values())
+
+    def _height(self, artifact: str) -> int:
+        if artifact not in self._heights:
+            inputs = self._known[artifact][2].made_by.inputs.values()
+            self._heights[artifact] = 1 + max(
+                (self._height(each) for each in inputs if each in self._known), default=0
+            )
+        return self._heights[artifact]
+
+
+def _branch(is_step: bool, is_last: bool) -> str:
+    if is_step:
+        return "└─ " if is_last else "├─ "
+    return "   " if is_last else "│  "

@@ -40,7 +40,7 @@ ROLL_UP = """
     home="curator",
     retries=2,
     order=13,
-    says="what reports say together: unbiased totals, or a question and all answers",
+    says="what reports say together",
 )
 def aggregate(
     draft: Draft,

@@ -13,9 +13,11 @@ import numpy as np
 import polars as pl
 import pytest
 from chain import rides
+from typer.main import get_command
 
 import flows.command.running
 import ldptree
+from flows.command.cli import app
 from flows.command.main import main
 from ldptree.errors import (
     ArtifactCorrupt,
@@ -98,6 +100,24 @@ def test_help_tells_of_every_command(typed):
         assert command in out
     assert typed("run", "-h")[0] == 0
     assert typed("benchmark", "-h")[0] == 0
+
+
+def commands_of(group, *path):
+    for name, command in group.commands.items():
+        yield from (
+            commands_of(command, *path, name) if hasattr(command, "commands") else [((*path, name), command)]
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    list(commands_of(get_command(app))),
+    ids=lambda it: " ".join(it) if isinstance(it, tuple) else "",
+)
+def test_help_ends_with_an_example_that_the_command_takes(path, command):
+    words = shlex.split(command.epilog.removeprefix("Example: "))
+    assert words[: len(path) + 1] == ["ldptree", *path]
+    command.make_context(path[-1], words[len(path) + 1 :])
 
 
 @pytest.mark.parametrize("words", [(), ("smoke", "--reps", "1"), ("--help",)])
@@ -237,7 +257,7 @@ def test_a_model_is_exported_explained_and_scores_a_file(typed, trips, tmp_path)
     code, out, _ = typed("explain", model, "--work", trips.store.root)
     assert code == 0
     assert "made by prune" in out
-    assert "made by aggregate" in out
+    assert "─ aggregate " in out
     rows = trips.store.files(trips.held["test"])[0]
     scored = tmp_path / "scored.parquet"
     n = trips.held.facts["n_test"]

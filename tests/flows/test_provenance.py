@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -77,29 +78,31 @@ def copy(two_runs, tmp_path, monkeypatch):
     return Store(tmp_path / "copy"), old, new
 
 
-def test_a_model_is_explained_back_to_its_sources(trips):
+def test_a_model_is_explained_back_to_its_sources_each_step_once(trips):
     assert trips.model
     said = explain_artifact(trips.store.root, trips.model["model"].path)
-    chain = (
-        "made by prune (version 6): the model",
-        "made by aggregate",
-        "made by perturb (version 1): reports, one of each holder",
-        "made by partition",
-        "made by scale",
-        "made by read",
-        "made by source",
-    )
-    for words in chain:
-        assert words in said
-    assert "unchanged since it was written" in said
-    assert "  epsilon: 2.0" in said
-    assert trips.model["model"].digest in said
+    facts, lineage = said.split("  from\n")
+    assert "made by prune (version 6): the model" in facts
+    assert "unchanged since it was written" in facts
+    assert "    epsilon: 2.0" in facts
+    assert trips.model["model"].digest in facts
+    steps = ("aggregate", "add", "perturb", "partition", "scale", "read", "source")
+    assert [line.split()[1] for line in lineage.splitlines()] == list(steps)
+    assert ": reports, one of each holder" in lineage
 
 
 def test_a_shard_is_explained_back_to_the_raw_file(trips):
     said = explain_artifact(trips.store.root, trips.held["train"].path)
-    for step in ("cut", "split", "ingest", "read", "source"):
-        assert f"made by {step} " in said
+    assert "made by cut " in said
+    for step in ("split", "ingest", "read", "source"):
+        assert f"└─ {step} " in said
+
+
+def test_each_digest_of_a_lineage_can_be_explained_in_its_turn(trips):
+    said = explain_artifact(trips.store.root, trips.model["model"].path)
+    for line in said.split("  from\n")[1].splitlines():
+        _, step, digest = line.replace(":", " ").split()[:3]
+        assert f"made by {step} " in explain_artifact(trips.store.root, digest)
 
 
 @pytest.mark.parametrize("given", ["path", "digest", "first letters", "file", "absolute path", "path/"])
@@ -121,7 +124,7 @@ def test_reports_are_explained_without_saying_whose_they_are(trips):
     name = f"{report['reports'].path}/{report['reports'].files[0].name}"
     said = explain_artifact(trips.store.root, name)
     assert "made by perturb" in said
-    assert "made by split" not in said
+    assert "─ split" not in said
     assert trips.held["train"].files[0].name not in said
 
 
@@ -382,13 +385,13 @@ def test_the_files_of_a_runs_folder_are_explained_and_a_flipped_value_in_them_is
     assert fault.value.exit_code == 5
 
 
-def test_a_run_is_explained_by_its_own_files_where_another_has_the_same_public_rows(tmp_path):
+def test_a_run_is_explained_by_its_own_file_where_another_has_the_same_public_rows(tmp_path):
     store = Store(tmp_path / "work")
     path = rides(tmp_path / "one.csv", 300, 1)
     other = tmp_path / "other.csv"
     lines = path.read_text().splitlines()
     other.write_text("\n".join([*lines, next(line for line in lines if line.startswith("closed,"))]) + "\n")
-    ingested = {}
+    ingested, lineage = {}, {}
     for name, when, raw in (("one", 1000, path), ("other", 2000, other)):
         chain = finished(store, name, when, raw)
         write_json(
@@ -396,11 +399,12 @@ def test_a_run_is_explained_by_its_own_files_where_another_has_the_same_public_r
             f"runs/{name}/run.json",
             {"steps": [{"name": "prune", "artifact": chain.model["model"].path}]},
         )
-        ingested[name] = chain.ingested["public"]
-    assert ingested["one"].digest == ingested["other"].digest
-    for name, public in ingested.items():
-        said = explain_artifact(store.root, str(store.root / "runs" / name / "model.json"))
-        assert f"from public: {public.path} " in said
+        ingested[name] = chain.ingested["public"].digest
+        lineage[name] = explain_artifact(store.root, str(store.root / "runs" / name / "model.json"))
+    assert ingested["one"] == ingested["other"]
+    raw = {name: re.findall("─ raw ([0-9a-f]{12}): outside", text) for name, text in lineage.items()}
+    assert len(raw["one"]) == len(raw["other"]) == 1
+    assert raw["one"] != raw["other"]
 
 
 @pytest.mark.parametrize("content", ["{", "", '{"home": "curator"}'])

@@ -67,7 +67,7 @@ FAMILIES = {
         {"public_only", "no_noise", "constant", "public_tree", "public_forest", "non_private"},
         {"model.rho=0.4": "partition", "model.label_range=[0, 100]": "scale", "model.lam=0.5": "prune"},
         {name: name for name in ("prediction", "mean_lower", "mean_upper")},
-        ("from scaled: ", "rho 0.5", "numeric: yes"),
+        ("─ scale ", "rho 0.5"),
     ),
     "correction": Family(
         rides,
@@ -84,7 +84,7 @@ FAMILIES = {
             "probability_card": "probability of card",
             "public_probability_card": "public probability of card",
         },
-        ("from public: ", "estimator: correction", "base forest"),
+        ("─ read ", "estimator: correction", "base forest"),
     ),
 }
 
@@ -178,7 +178,7 @@ def test_the_model_is_exported_scored_explained_and_kept(whole, capsys, tmp_path
     assert said(capsys, "export", model, "--to", "json").strip() == model.read_text().strip()
     assert said(capsys, "export", model, "--to", "dot").count("->") == 2 * (whole.summary["cells"] - 1)
     told = said(capsys, "explain", model, "--work", whole.work)
-    for words in ("made by prune", "made by partition", *whole.family.explained):
+    for words in ("made by prune", "─ partition ", *whole.family.explained):
         assert words in told
     # Runs that found the same artifacts are copies of one: `gc` keeps the newest.
     copies = len(list((whole.work / "runs").iterdir())) - 1
@@ -226,7 +226,7 @@ def test_a_run_of_three_classes_is_told_class_by_class_and_by_nobody(connected, 
     columns = {f"probability_{name}": f"probability of {name}" for name in ("app", "card", "cash")}
     assert_sql_says_what_predict_says(capsys, tmp_path, summary["model"], path, columns)
     assert r"share of \"app\" +" in said(capsys, "export", summary["model"], "--to", "dot")
-    assert "made by partition" in said(capsys, "explain", summary["model"], "--work", work)
+    assert "─ partition " in said(capsys, "explain", summary["model"], "--work", work)
     assert all(found((BAD,), work / "holders").values())
     outside = [place for place in work.iterdir() if place.name != "holders"]
     assert not any(found((BAD,), *outside, api.home).values())

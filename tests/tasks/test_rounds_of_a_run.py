@@ -399,8 +399,8 @@ def test_a_mask_that_does_not_fit_the_data_is_refused_before_anybody_is_asked(
 def test_an_answer_is_explained_by_its_question(done):
     told = explain_artifact(done.store.root, str(reports_in(done)[0]))
     assert "made by perturb" in told
-    assert "made by partition" in told
-    assert "made by show" in told
+    assert "─ partition " in told
+    assert "─ show " in told
 
 
 def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
