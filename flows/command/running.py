@@ -132,6 +132,8 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     from tasks.page.units import decimal, error_unit
 
     console = make_console()
+    finding = f"{summary['finding']} {say_estimator(summary)}"
+    console.print(finding, style="bold", soft_wrap=not console.is_terminal)
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
     table.add_column("held-back private rows" if summary["metrics"] else "no row was held back", style="bold")
     if summary["metrics"]:
@@ -175,11 +177,13 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
             f"{summary['largest_spend']:g}."
         )
     lines += _left_out(summary["columns_left_out"])
-    lines += [f"model   {summary['model']}", f"report  {summary['report']}"]
     if temporary:
         lines.append("Tip: leave `ldptree ui` running, and runs start at once. It says how.")
-    for line in (*lines, f"{summary['finding']} {say_estimator(summary)}"):
-        console.print(line, soft_wrap=True)
+    for line in lines:
+        console.print(line, soft_wrap=not console.is_terminal)
+    for name in ("model", "report"):  # a path is copied whole
+        console.print(f"{name:<7} {summary[name]}", soft_wrap=True)
+    console.print(finding, style="bold", soft_wrap=not console.is_terminal)
     sys.stdout.flush()
 
 
