@@ -16,7 +16,13 @@ project = "ldptree"
 html_title = "ldptree"
 author = "The ldptree authors"
 copyright = author  # noqa: A001  # Sphinx asks for this name
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
 highlight_language = "text"
 html_theme = "furo"
 html_show_sourcelink = False

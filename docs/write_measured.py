@@ -18,10 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from draw_dots import draw_dots
 from pydantic import BaseModel, ConfigDict
 
 FOLDERS = [Path(__file__).parent / name for name in ("measured", "gallery")]
 TIDY = ("set", "method", "parameters", "eps", "score", "spread")
+FIGURE = re.compile(r"\[?-?\d|-?$")
+"""How a cell of a column of figures begins; an empty one, and "-", too."""
 Read = TypeVar("Read", bound=BaseModel)
 WRITTEN = "<!-- written by `python docs/write_measured.py` from {name} -->"
 
@@ -37,6 +40,15 @@ class Claim(Strict):
 
     says: str
     held: bool
+
+
+class Picture(Strict):
+    """The columns that are drawn of the first table of `result`: rows whose cells end in `unit`, as shares of the column `of`."""
+
+    result: str
+    columns: tuple[str, ...]
+    unit: str = ""
+    of: str = ""
 
 
 class Table(Strict):
@@ -63,11 +75,15 @@ class Result(Strict):
 
 
 class Page(Strict):
-    """What one page shows: `reader` says whom it is for, `about` what holds for all of its results, `suites` whose follow."""
+    """What one page shows: `reader` says whom it is for, `about` what holds for all of its results, `suites` whose follow.
+
+    `picture`: what is drawn; without it the first table with a score of each method for each epsilon.
+    """
 
     title: str
     reader: str
     about: str = ""
+    picture: Picture | None = None
     results: tuple[Result, ...] = ()
     suites: tuple[str, ...] = ()
 
@@ -129,20 +145,49 @@ def cells_of(table: Table, folder: Path) -> list[list[str]]:
 
 
 def write_table(rows: list[list[str]]) -> Iterator[str]:
-    """Markdown."""
+    """Markdown, with the columns of figures to the right."""
     if len({len(row) for row in rows}) != 1:
         raise ValueError(f"rows of different lengths below the header {rows[0]}")
     for number, row in enumerate(rows):
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
         if number == 0:
-            yield "|" + "---|" * len(row)
+            figures = [all(FIGURE.match(cell) for cell in column) for column in zip(*rows[1:], strict=True)]
+            yield "|" + "".join("---:|" if each else "---|" for each in figures or [False] * len(row))
 
 
-def write_result(result: Result, folder: Path) -> Iterator[str]:
-    """A section."""
+def find_picture(page: Page, result: Result, head: list[str]) -> Picture | None:
+    """Return what is drawn of a table, None where nothing is."""
+    if page.picture:
+        return page.picture if page.picture.result == result.title else None
+    columns = tuple(name for name in head if name.startswith("eps "))
+    return Picture(result=result.title, columns=columns) if head[0] == "method" and len(columns) > 2 else None
+
+
+def draw_table(rows: list[list[str]], picture: Picture) -> str:
+    """An SVG of some columns of a table."""
+    at = [rows[0].index(name) for name in picture.columns]
+    lines = []
+    for row in rows[1:]:
+        cells = [row[column] for column in at]
+        (unit,) = figures_in(row[rows[0].index(picture.of)]) if picture.of else [1.0]
+        if all(cell.endswith(picture.unit) for cell in cells):
+            lines.append((row[0], [[figure / unit for figure in figures_in(cell)] for cell in cells]))
+    return draw_dots(lines, picture.columns)
+
+
+def figures_in(cell: str) -> list[float]:
+    """Return the figure of a cell, or both ends of a range such as "1 to 2"; a spread after "±" is left out."""
+    figures = re.findall(r"-?\d[\d,]*\.?\d*", cell.partition("±")[0])
+    return [float(figure.replace(",", "")) for figure in figures]
+
+
+def write_result(result: Result, folder: Path, drawing: tuple[str, Table] | None) -> Iterator[str]:
+    """A section, with a picture of that table before it."""
     yield from (f"## {result.title}", "", result.note.strip(), "")
     yield from (f"![{words}]({path})\n" for path, words in result.pictures.items())
     for table in result.tables:
+        if drawing and table is drawing[1]:
+            yield from (f"![{table.title or result.title}, drawn from the table below]({drawing[0]})", "")
         yield from (*((table.title, "") if table.title else ()), *write_table(cells_of(table, folder)), "")
     yield from (f"- {'Held' if claim.held else '**Not held**'}: {claim.says}" for claim in result.claims)
     yield from ("", result.finding.strip(), "")
@@ -153,24 +198,33 @@ def write_result(result: Result, folder: Path) -> Iterator[str]:
     yield ""
 
 
-def write_page(page: Page, name: str, folder: Path) -> str:
-    """The Markdown of a page."""
-    lines = [f"# {page.title}", "", WRITTEN.format(name=name), "", page.reader, "", page.about.strip(), ""]
+def write_page(page: Page, path: Path) -> dict[Path, str]:
+    """The Markdown of a page, and the picture of the first of its tables that has one."""
+    drawn: dict[Path, str] = {}
+    drawing = None
+    for result, table in ((each, table) for each in page.results for table in each.tables):
+        rows = cells_of(table, path.parent)
+        if not drawn and (picture := find_picture(page, result, rows[0])):
+            drawn[path.with_suffix(".svg")] = draw_table(rows, picture)
+            drawing = (f"{path.stem}.svg", table)
+    head = ("", WRITTEN.format(name=path.name), "", page.reader, "", page.about.strip(), "")
+    lines = [f"# {page.title}", *head]
     for result in page.results:
-        lines += write_result(result, folder)
+        lines += write_result(result, path.parent, drawing)
     kept: list[str] = []
     for line in "\n".join(lines).splitlines():
         if line or (kept and kept[-1]):
             kept.append(line)
-    return "\n".join(kept).rstrip() + "\n"
+    return {path.with_suffix(".md"): "\n".join(kept).rstrip() + "\n", **drawn}
 
 
 def written() -> dict[Path, str]:
-    """Each page and what it should say."""
+    """Each page and picture, and what it should hold."""
     return {
-        path.with_suffix(".md"): write_page(read_page(path), path.name, path.parent)
+        file: text
         for folder in FOLDERS
         for path in sorted(folder.glob("*.toml"))
+        for file, text in write_page(read_page(path), path).items()
     }
 
 

@@ -5,7 +5,6 @@ python docs/write_reference.py            # writes the files anew; tests/test_co
 
 from __future__ import annotations
 
-import re
 import sys
 import typing
 from collections.abc import Iterator
@@ -153,13 +152,13 @@ def write_command_line() -> Iterator[str]:
                 yield from walk(command.get_command(context, key), f"{name} {key}")
             return
         named = "".join(f" {p.name.upper()}" for p in command.params if p.param_type_name == "argument")
+        example = ("", f"    {command.epilog.removeprefix('Example: ')}") if command.epilog else ()
         yield from (
             "",
             f"## {name}{named}",
             "",
             " ".join((command.help or "").split()),
-            "",
-            f"    {command.epilog.removeprefix('Example: ')}" if command.epilog else "",
+            *example,
             "",
             "| | |",
             "|---|---|",
@@ -184,4 +183,4 @@ def written() -> dict[Path, str]:
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     for path, text in written().items():
-        path.write_text(re.sub(r"\n{3,}", "\n\n", text))
+        path.write_text(text)

@@ -113,3 +113,17 @@ def test_there_is_an_example_of_everything_that_is_one_file_and_one_line():
 
 def test_a_configuration_may_name_every_mechanism_there_is():
     assert set(get_args(PrivacyConfig.model_fields["mechanism"].annotation)) == set(CHOICES)
+
+
+def test_a_table_is_drawn_with_a_dot_for_a_figure_and_a_bar_for_a_range(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    measured = importlib.import_module("write_measured")
+    rows = [["case", "people", "80 %", "came out"], ["a", "10", "1 to 3", "2 ± 0.5"], ["b", "20", "", "-"]]
+    picture = measured.Picture(result="", columns=("80 %", "came out"), of="people")
+    svg = measured.draw_table(rows, picture)
+    at = re.findall(r'class="range" x1="([0-9.]+)" x2="([0-9.]+)"|class="dot" cx="([0-9.]+)"', svg)
+    (left, right), dot = [float(x) for x in at[-2][:2]], float(at[-1][2])
+    assert left < dot < right
+    assert dot == pytest.approx((left + right) / 2, abs=0.1)
+    assert ">a</text>" in svg
+    assert ">b</text>" not in svg  # it has no figure
