@@ -107,8 +107,9 @@ class Run:
         """Sentence that says what was found."""
         return headline(self.facts).text
 
-    def predict(self, source: Any) -> pa.Table:
-        """Predict every row of a frame or of a data file, as `ldptree predict` writes it.
+    def predict(self, source: Any) -> Any:
+        """Predict every row of a frame or of a data file, as `ldptree predict` writes it, in a frame of the same kind (pandas
+        with its index, polars; a `pyarrow.Table` of anything else).
 
         Rows are read as the run read its own, derived columns and names of a headerless file too; they may lack the label.
         Raises ConfigError, DataError.
@@ -187,9 +188,9 @@ def _run(config: RunConfig, store: Store) -> Run:
     return Run(summary, model, read_facts(store, pipeline.page["page"]), store.root)
 
 
-def predict(model: Model, source: Any) -> pa.Table:
+def predict(model: Model, source: Any) -> Any:
     """As `ldptree.models.Model.predict` says of a frame or a file. Raises ConfigError, DataError, ArtifactCorrupt."""
-    return predict_table(model, _rows_of(source))
+    return frames.of_kind(predict_table(model, _rows_of(source)), source)
 
 
 def read_raw(model: Model, source: Any) -> NDArray[np.float64]:

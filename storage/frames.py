@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
 from ldptree.errors import ConfigError, DataError
@@ -45,6 +46,14 @@ def read_frame(frame: Any, called: str, more: str = "") -> pa.Table:
     # The same rows are the same file, whoever made the frame.
     columns = [_plain(table.column(index)) for index in range(table.num_columns)]
     return pa.table(columns, names=table.column_names)
+
+
+def of_kind(table: pa.Table, frame: Any) -> Any:
+    """A table, a row for each of a frame's, as pandas with the frame's index, or as polars, where the frame is that."""
+    kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+    if kind == "pandas.DataFrame":
+        return table.to_pandas().set_axis(frame.index)
+    return pl.DataFrame(table) if kind == "polars.DataFrame" else table
 
 
 def with_mask(table: pa.Table, public: Any, frame: Any) -> tuple[pa.Table, str]:

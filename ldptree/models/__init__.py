@@ -71,7 +71,8 @@ class Model(Document, ABC):
                 read as those that were learned from: this needs the pipeline.
 
         Returns:
-            Of a raw matrix what `predict_raw` says, else a `pyarrow.Table` of what `ldptree predict` writes.
+            Of a raw matrix what `predict_raw` says, else a table of what `ldptree predict` writes, of the frame's kind (pandas
+            with its index, polars; a `pyarrow.Table` of anything else).
 
         Raises:
             DataError: rows cannot be read, or lack a column.
@@ -109,7 +110,7 @@ class Model(Document, ABC):
 
     @abstractmethod
     def predict_columns(self, raw: NDArray[np.float64]) -> list[tuple[str, NDArray[Any]]]:
-        """Return the columns of a table of predictions, by name, classes as text. Two names may be the same."""
+        """Return the columns of a table of predictions, by name. Two names may be the same."""
 
     @abstractmethod
     def describe(self, evidence: Evidence) -> Description:
@@ -175,7 +176,9 @@ def read_model(text: str | bytes, summary: bytes | None = None) -> Model:
 def class_columns(
     classes: Sequence[Level], decided: NDArray[Any], shares: NDArray[np.float64], prefix: str = ""
 ) -> list[tuple[str, NDArray[Any]]]:
-    """The predicted class, as text, and the probability of each class, with their names."""
-    names = np.array([str(value) for value in classes], dtype=object)
-    of_each = [f"{prefix}probability of {name}" for name in names]
-    return [(f"{prefix}prediction", names[decided]), *zip(of_each, shares.T, strict=True)]
+    """The predicted class, of the type that classes have, and the probability of each class, with their names."""
+    kinds = {type(value) for value in classes}
+    plain = kinds.pop() if len(kinds) == 1 else str
+    values = np.array([plain(value) for value in classes], dtype=object if plain is str else plain)
+    of_each = [f"{prefix}probability of {value}" for value in classes]
+    return [(f"{prefix}prediction", values[decided]), *zip(of_each, shares.T, strict=True)]

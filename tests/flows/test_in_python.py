@@ -78,12 +78,28 @@ def test_a_run_from_python_asks_no_server_and_says_what_it_found(of_frame):
 def test_chances_of_classes_are_of_the_rows_that_are_predicted(of_frame, data):
     frame, model = pl.read_csv(data), of_frame.model
     said = of_frame.predict(frame)
-    shares = np.column_stack([said.column(f"probability of {name}") for name in model.classes])
+    shares = said.select(f"probability of {name}" for name in model.classes).to_numpy()
     for rows in (frame, frame.to_pandas(), frame.to_arrow(), data, model.raw_matrix(frame)):
         np.testing.assert_array_equal(model.predict_proba(rows), shares)
     assert model.predict_proba(frame.head(0)).shape == (0, 2)
     with pytest.raises(DataError, match="lacks the column 'miles'"):
         model.predict_proba(frame.drop("miles"))
+
+
+@pytest.mark.parametrize("values", [(0, 1), (False, True), (0.0, 1.0), ("no", "yes")])
+def test_predictions_are_of_the_labels_type_beside_the_rows_of_pandas(values, data):
+    rows = pl.read_csv(data)
+    frame = rows.with_columns(paid=pl.Series([values[paid == "card"] for paid in rows["paid"]]))
+    words = OF_RIDES | {"dataset": {"drop": ["person"]}}
+    learned, rows = in_python.run(frame, **words), frame.to_pandas()
+    assert learned.model.classes == values
+    rows.index = rows.index[::-1] + 7
+    predicted = learned.predict(rows)
+    assert predicted.index.equals(rows.index)
+    assert predicted["prediction"].dtype == rows["paid"].dtype
+    shares = learned.model.predict_proba(rows)
+    assert predicted["prediction"].tolist() == np.array(learned.model.classes)[shares.argmax(axis=1)].tolist()
+    assert learned.predict(frame)["prediction"].dtype == frame["paid"].dtype
 
 
 def said_of_a_frame(frame, **words):
@@ -150,7 +166,7 @@ def test_what_tells_public_rows_is_no_feature(data):
         learned = in_python.run(given, **OF_RIDES | {"public": mask.to_numpy()})
         assert not {"public", "opted"} & set(learned.model.encoding.columns)
         assert learned.summary["n_public"] == mask.sum()
-        assert learned.predict(frame).num_rows == len(frame)
+        assert len(learned.predict(frame)) == len(frame)
 
 
 def test_what_is_no_mask_is_refused(data):
