@@ -16,6 +16,7 @@ from ldptree.estimators.holders import column_names
 from ldptree.estimators.range_warnings import warn_of_assumed_features, warn_of_assumed_label
 from ldptree.families.public_features import PublicFeatureModel, PublicFeatures
 from ldptree.families.settings import PublicFeaturesSettings
+from ldptree.inference.shares import raised
 from ldptree.models.public_features import scale_rows
 from ldptree.settings import Settings
 from ldptree.validation import Noisy, check_class_labels, checked_protects, checked_range, classes_of
@@ -186,7 +187,7 @@ class PublicFeatureClassifier(
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Expected shares of the classes, float64 [n, 2]; NaN as in `PublicFeatureRegressor.predict`."""
         share = (1.0 + self._predict_numbers(X)) / 2.0
-        return np.column_stack([1.0 - share, share])
+        return raised(np.column_stack([1.0 - share, share]), self.model_.n_holders)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """The expected label of -1 and 1, float64 [n]."""

@@ -1,4 +1,4 @@
-"""From what is believed about a class's share to one probability and an interval, both inside [0, 1].
+"""From what is believed about a class's share to one probability and an interval, both inside [0, 1]; and the floor of shares.
 
 What lives here: the mean of a Gaussian cut off at 0 and 1. What does not: how the Gaussian came about
 (`weighting`, `pruning`).
@@ -54,6 +54,22 @@ def _reach(distance: Floats, sd: Floats) -> Floats:
     """Return how far from a point `distance` away from the mean the density falls by exp(-FALL)."""
     spread = 2.0 * FALL * sd**2
     return spread / (np.sqrt(distance**2 + spread) + distance)
+
+
+def raised(shares: Floats, rows: Floats | float) -> Floats:
+    """Return shares of classes [n, C], none of them below about 1 / (rows + C), so that no chance is 0 or 1.
+
+    That is the share of a class that none of so many rows has, by Laplace's rule of succession. The likeliest class stays so.
+
+    Args:
+        shares: each row adds up to 1.
+        rows: public rows and reports that are behind each, [n] or one number; fewer than 1 count as 1.
+    """
+    least = 1.0 / (np.maximum(rows, 1.0) + shares.shape[1])
+    kept = np.maximum(shares, np.reshape(least, (-1, 1)))
+    return np.asarray(
+        kept / np.cumsum(kept, axis=1)[:, -1:]
+    )  # in the classes' order, as a database adds them too
 
 
 def half_width(level: float) -> float:

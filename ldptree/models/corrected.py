@@ -19,7 +19,7 @@ from ldptree.errors import DataError
 from ldptree.families.correction_plan import CorrectionPlan, PublicSummary
 from ldptree.families.corrections import Corrections, own_weights, sd_of_means, unclip_means
 from ldptree.inference.discrepancy import DiscrepancyPrior
-from ldptree.inference.shares import half_width
+from ldptree.inference.shares import half_width, raised
 from ldptree.limits import check_spent
 from ldptree.models import LEVEL, Model, class_columns
 from ldptree.models.description import (
@@ -77,6 +77,7 @@ class Prediction:
         correction: what is added.
         sd: how unsure that is.
         hidden: float64 [2, n, M], how much further below and above it may be (`Corrections.hidden`).
+        rows: float64 [n], about how many public rows and reports are behind the answer.
         cells: int32 [n], the collection tree's; -1 where a value is missing that no rule fills.
         is_share: whether the outputs are shares of classes.
     """
@@ -85,6 +86,7 @@ class Prediction:
     correction: Floats
     sd: Floats
     hidden: Floats
+    rows: Floats
     cells: NDArray[np.int32]
     is_share: bool = False
 
@@ -92,6 +94,10 @@ class Prediction:
     def corrected(self) -> Floats:
         """float64 [n, M]."""
         return add_clipped(self.public, self.correction) if self.is_share else self.public + self.correction
+
+    def shares(self, outputs: Floats) -> Floats:
+        """float64 [n, C] chances of the classes, of either part's outputs; none is 0 or 1."""
+        return raised(shares_of(outputs), self.rows)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of what is believed of the outputs, given the public part, not cut to a share's range. Raises ConfigError."""
@@ -187,6 +193,11 @@ class CorrectedModel(Model):
         used = {*tested.tolist(), *self.raw_tree.columns_used, *self.encoding.columns_without_rule}
         return tuple(column for column in self.encoding.columns if column in used)
 
+    @cached_property
+    def rows_behind(self) -> Floats:
+        """float64 [cells + 1], about how many public rows and reports are behind each cell, and behind the whole model."""
+        return np.append(self.corrections.share, 1.0) * (self.n_private + self.n_public)
+
     def cells(self, raw: Floats) -> NDArray[np.int32]:
         """int32 [n] the cell of each raw row [n, columns]; -1 where a value is missing that no rule fills."""
         return self.raw_tree.cells(np.asarray(raw, dtype=np.float64))
@@ -207,7 +218,9 @@ class CorrectedModel(Model):
         correction[is_whole] = corrections.correction[cells[is_whole]]
         sd[is_whole] = corrections.sd[cells[is_whole]]
         hidden[:, is_whole] = corrections.hidden[:, cells[is_whole]]
-        return Prediction(public, correction, sd, hidden, cells, is_share=bool(self.classes))
+        return Prediction(
+            public, correction, sd, hidden, self.rows_behind[cells], cells, is_share=bool(self.classes)
+        )
 
     def public_answers(self, raw: Floats) -> Floats:
         """float64 [n, M] what the public model alone says of raw rows."""
@@ -225,7 +238,10 @@ class CorrectedModel(Model):
 
     def predict_proba(self, rows: Any) -> Floats:
         """float64 [n, C] expected class shares of rows (`Model.predict_proba`). Raises DataError, ImportError."""
-        return shares_of(self.answers(self.raw_matrix(rows))) if self.classes else super().predict_proba(rows)
+        if not self.classes:
+            return super().predict_proba(rows)
+        parts = self.predict_parts(self.raw_matrix(rows))
+        return parts.shares(parts.corrected)
 
     def interval(self, raw: Floats, level: float) -> tuple[Floats, Floats]:
         """The outputs -+ how unsure their corrections are, given the public model's shape in a cell, and what clipping may hide
@@ -254,7 +270,7 @@ class CorrectedModel(Model):
                 "public prediction": parts.public,
             }
             return [(name, values[:, 0]) for name, values in columns.items()]
-        ours, alone = shares_of(parts.corrected), shares_of(parts.public)
+        ours, alone = parts.shares(parts.corrected), parts.shares(parts.public)
         return [
             *class_columns(self.classes, ours.argmax(axis=1), ours),
             *class_columns(self.classes, alone.argmax(axis=1), alone, "public "),
@@ -274,6 +290,7 @@ class CorrectedModel(Model):
             correction=corrections.correction,
             sd=corrections.sd,
             hidden=corrections.hidden,
+            rows=self.rows_behind,
             least_of_public=LEAST_OF_PUBLIC,
         )
         about = (
@@ -465,20 +482,22 @@ def _corrected_answers(model: CorrectedModel, public: PublicSummary, rows: NDArr
     correction = model.corrections.correction
     if not model.classes:
         return np.asarray(public.answer + correction)
-    means = _shares(add_clipped(public.answer, correction))
+    rows_behind = model.rows_behind
+    means = _shares(add_clipped(public.answer, correction), rows_behind[:-1])
     if model.base.feature.size == 1 or not len(rows):
         return means
     cells, count = model.partition.apply(rows), public.plan.public_count
-    shares = _shares(add_clipped(answers(model.base, rows, len(model.classes)), correction[cells]))
+    corrected = add_clipped(answers(model.base, rows, len(model.classes)), correction[cells])
+    shares = _shares(corrected, rows_behind[cells])
     sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in shares.T], axis=1)
     is_met = count > 0
     means[is_met] = sums[is_met] / count[is_met][:, None]
     return means
 
 
-def _shares(outputs: Floats) -> Floats:
-    """Return the answers for outputs [n, M], which for two classes are the second one's share, [n, M]."""
-    shares = shares_of(outputs)
+def _shares(outputs: Floats, rows: Floats) -> Floats:
+    """Return the answers for outputs [n, M] with so many rows behind them: of two classes the second one's share, [n, M]."""
+    shares = raised(shares_of(outputs), rows)
     return shares[:, 1:] if outputs.shape[1] == 1 else shares
 
 

@@ -43,8 +43,8 @@ def score_correction(trial: Trial, held_back: Rows) -> dict[str, Any]:
         "ours": ours,
         "public_only": public,
         "no_noise": _correct(trial, exact, public, cells),
-        **_rivals(trial, rows),
     }
+    rivals = dict(answer_all(trial.rivals(rows.raw), 0.4))
 
     def score_again(mechanism: Mechanism, words: Words) -> float:
         seen = estimate_residuals(trial.evidence.plan, holders.drawn_again(words, mechanism))
@@ -53,7 +53,11 @@ def score_correction(trial: Trial, held_back: Rows) -> dict[str, Any]:
     return {
         "kind": "correction",
         "label": "class" if trial.classes else "number",
-        "scores": _score(trial, rows.labels, answers),
+        "scores": compare_shares(
+            rows.labels, {key: parts.shares(answer) for key, answer in answers.items()} | rivals
+        )
+        if trial.classes
+        else compare_numbers(rows.labels, {key: answer[:, 0] for key, answer in answers.items()} | rivals),
         **trial.redraw(score_again),
         "bins": [] if trial.classes else bins_of(rows.labels, ours[:, 0]),
         "cells": [
@@ -82,20 +86,6 @@ def _correct(
     corrections = correct(trial.evidence.plan, seen)
     added = np.where((cells >= 0)[:, None], corrections.correction[cells], corrections.mean)
     return add_clipped(public, added) if trial.classes else public + added
-
-
-def _rivals(trial: Trial, rows: Rows) -> dict[str, Floats]:
-    """Return every baseline's answers, as shares [n, C] or numbers [n, 1]."""
-    answers = answer_all(trial.rivals(rows.raw), 0.4)
-    return {key: answer if trial.classes else answer[:, None] for key, answer in answers}
-
-
-def _score(trial: Trial, labels: NDArray[Any], answers: dict[str, Floats]) -> dict[str, Any]:
-    if not trial.classes:
-        return compare_numbers(labels, {key: answer[:, 0] for key, answer in answers.items()})
-    # of two classes a baseline has both shares; of more the corrected ones need not add up to 1
-    shares = {key: answer if answer.shape[1] == 2 else shares_of(answer) for key, answer in answers.items()}
-    return compare_shares(labels, shares)
 
 
 def _chief(trial: Trial, labels: NDArray[Any], answer: Floats) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ldptree.baselines import BASELINES, select_baselines
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
+from ldptree.inference.shares import raised
 from ldptree.mechanisms import Mechanism
 from ldptree.protocol.protocol import Protocol
 from ldptree.simulate.redraws import KnownHolders
@@ -93,7 +94,7 @@ class Trial:
         return {"redraws": own, "epsilons": drawn}
 
     def rivals(self, raw: NDArray[np.float64]) -> dict[str, Callable[[], NDArray[np.float64]]]:
-        """Return each baseline as a call that predicts raw rows, as shares [n, C] or numbers [n]."""
+        """Return each baseline as a call that predicts raw rows, as shares [n, C], none of them 0, or numbers [n]."""
         test_X = self.protocol.encoding.encode(raw)
         caps = {"public": self.evaluation.public_rows, "private": self.evaluation.private_rows}
 
@@ -102,9 +103,10 @@ class Trial:
             X, y = self.public_rows
             if baseline.reads == "private":
                 X, y = some_private(self.shards, self.protocol, caps["private"], self.seed)
-            return baseline.fit_predict(
+            answers = baseline.fit_predict(
                 X, y, test_X, n_classes=self.classes, max_rows=caps[baseline.reads], seed=self.seed
             )
+            return raised(answers, min(len(y), caps[baseline.reads])) if self.classes else answers
 
         return {key: partial(fit, key) for key in select_baselines(self.classes)}
 

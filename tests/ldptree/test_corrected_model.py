@@ -10,6 +10,7 @@ from corrected_examples import KINDS, hard_rows, random_corrected
 from protocol_texts import signed
 
 from ldptree.errors import DataError
+from ldptree.inference.shares import raised
 from ldptree.models.corrected import LEAST_OF_PUBLIC, CorrectedModel, add_clipped, shares_of
 from ldptree.public_models.model import answers
 
@@ -69,6 +70,33 @@ def test_a_share_that_the_public_model_gives_is_never_corrected_to_0(kind):
 
 def test_where_every_share_is_negative_all_are_alike():
     np.testing.assert_array_equal(shares_of(np.array([[-1.0, -0.5, 0.0, -2.0]])), [[0.25] * 4])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "number" not in kind])
+def test_no_chance_is_0_or_1_and_the_likeliest_class_stays(kind):
+    model = random_corrected(kind, 6)
+    raw = hard_rows(model, 400, 6)
+    parts, n_classes = model.predict_parts(raw), len(model.classes)
+    for outputs in (parts.public, parts.corrected):
+        chances, shares = parts.shares(outputs), shares_of(outputs)
+        assert 0 < chances.min() <= chances.max() < 1
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0, atol=1e-12)
+        np.testing.assert_array_equal(chances.argmax(axis=1), shares.argmax(axis=1))
+        low = shares.min(axis=1) * (np.maximum(parts.rows, 1) + n_classes) < 1
+        np.testing.assert_allclose(chances[~low], shares[~low], atol=1e-12)
+    cells = model.cells(raw)
+    n = model.n_private + model.n_public
+    expected = np.where(cells < 0, n, n * model.corrections.share[cells])
+    np.testing.assert_allclose(parts.rows, expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_a_class_that_none_of_n_rows_has_gets_the_chance_of_the_rule_of_succession(n_classes):
+    shares = np.eye(n_classes)[[0, 0, 1]]
+    raised_to = raised(shares, np.array([0.0, 8.0, 1000.0]))
+    least = 1 / (np.array([1.0, 8.0, 1000.0]) + n_classes)
+    np.testing.assert_allclose(raised_to.min(axis=1), least / (1 + (n_classes - 1) * least))
+    np.testing.assert_array_equal(raised_to.argmax(axis=1), [0, 0, 1])
 
 
 def test_intervals_hold_the_answer_and_shrink_with_the_level():

@@ -31,7 +31,6 @@ from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError
 from ldptree.families.tree_fit import fit_model
 from ldptree.models import Model
-from ldptree.models.corrected import shares_of
 from ldptree.models.ensemble import Ensemble
 from ldptree.models.export.corrected_sql import TOLERANCE
 from ldptree.models.export.drawing import MOST_ENDS
@@ -73,7 +72,7 @@ def expected_of_correction(model: Model, raw: np.ndarray) -> dict:
         first = model.classes[0]
         found |= {f"lower_{first}": 1.0 - high[:, 0], f"upper_{first}": 1.0 - low[:, 0]}
     for prefix, part in (("", said.corrected), ("public_", said.public)):
-        shares = shares_of(part)
+        shares = said.shares(part)
         found[f"{prefix}prediction"] = np.array(model.classes)[shares.argmax(axis=1)]
         found |= {f"{prefix}probability_{name}": shares[:, k] for k, name in enumerate(model.classes)}
     return found

@@ -14,7 +14,6 @@ import pytest
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.estimators import CorrectionClassifier, CorrectionRegressor
 from ldptree.models import LEVEL
-from ldptree.models.corrected import shares_of
 from storage import tables
 from tasks.predict import load_model, predict_file
 
@@ -255,7 +254,7 @@ def test_both_parts_of_a_corrected_model_are_written(mended, tmp_path):
     whole = ["prediction", *(f"probability of {name}" for name in names)]
     assert table.column_names == [*whole, *(f"public {name}" for name in whole)]
     for prefix, part in (("", said.corrected), ("public ", said.public)):
-        shares = shares_of(part)
+        shares = said.shares(part)
         np.testing.assert_array_equal(found[f"{prefix}prediction"], np.array(names)[shares.argmax(axis=1)])
         for k, name in enumerate(names):
             np.testing.assert_array_equal(found[f"{prefix}probability of {name}"], shares[:, k])
@@ -265,7 +264,8 @@ def test_a_row_that_nobody_could_encode_gets_the_default(mended, tmp_path):
     model, out = load_model(mended / "model.json"), tmp_path / "out.parquet"
     predict_file(mended / "model.json", mended / "rows.parquet", out)
     table = pq.read_table(out)
-    shares = shares_of(model.default[None])[0] if model.classes else model.default
+    (nobody,) = np.full((1, 1, len(model.encoding.columns)), np.nan)
+    shares = model.predict_proba(nobody)[0] if model.classes else model.default
     column = f"probability of {model.classes[1]}" if model.classes else "prediction"
     expected = shares[1] if model.classes else shares[0]
     assert table.column(column)[0].as_py() == table.column(f"public {column}")[0].as_py() == expected

@@ -61,6 +61,7 @@ class Parts:
         default: float64 [M], the public part of the answer to a row without a cell.
         correction, sd: float64 [cells, M], what is added, and how unsure that is.
         hidden: float64 [2, cells, M], how much further below and above it may be.
+        rows: float64 [cells + 1], public rows and reports behind each cell, and behind a row without one.
         least_of_public: the part of a public share that no correction takes away.
     """
 
@@ -72,6 +73,7 @@ class Parts:
     correction: Floats
     sd: Floats
     hidden: Floats
+    rows: Floats
     least_of_public: float
 
 
@@ -128,9 +130,9 @@ def to_sql(model: Parts, *, about: str, table: str, level: float) -> str:
     corrected = [(_nth("corrected", m), _together(model, m)) for m in range(len(public))]
     stages = stages.then("corrected", corrected)
     if model.classes:
-        stages = stages.then("cut", _cut(len(public))).then(
-            "shared", _shares(len(public), len(model.classes))
-        )
+        n_classes = len(model.classes)
+        stages = stages.then("cut", _cut(len(public))).then("divided", _divided(len(public), n_classes))
+        stages = stages.then("raised", _raised(model)).then("shared", _shares(n_classes))
     output = _of_classes(model) if model.classes else _of_numbers()
     ctes = ",\n".join(stages.texts)
     return (
@@ -181,7 +183,7 @@ def _cut(n_outputs: int) -> Columns:
     return columns
 
 
-def _shares(n_outputs: int, n_classes: int) -> Columns:
+def _divided(n_outputs: int, n_classes: int) -> Columns:
     """`corrected.shares_of` of both parts."""
     columns: Columns = []
     for part in ("corrected", "public"):
@@ -191,7 +193,28 @@ def _shares(n_outputs: int, n_classes: int) -> Columns:
         else:
             total, even = f"({' + '.join(kept)})", literal(1.0 / n_classes)
             shares = [f"CASE WHEN {total} > 0 THEN {each} / {total} ELSE {even} END" for each in kept]
-        columns += [(_nth(f"{part} share", k), share) for k, share in enumerate(shares)]
+        columns += [(_nth(f"divided {part}", k), share) for k, share in enumerate(shares)]
+    return columns
+
+
+def _raised(model: Parts) -> Columns:
+    """The larger one of each share and the least that it is (`shares.raised`)."""
+    n_classes = len(model.classes)
+    least = _pick(1.0 / (np.maximum(model.rows, 1.0) + n_classes))
+    return [
+        (_nth(f"raised {part}", k), f"greatest({quote(_nth(f'divided {part}', k))}, {least})")
+        for part in ("corrected", "public")
+        for k in range(n_classes)
+    ]
+
+
+def _shares(n_classes: int) -> Columns:
+    """Chances that add up to 1, of both parts."""
+    columns: Columns = []
+    for part in ("corrected", "public"):
+        kept = [quote(_nth(f"raised {part}", k)) for k in range(n_classes)]
+        total = f"({' + '.join(kept)})"
+        columns += [(_nth(f"{part} share", k), f"{each} / {total}") for k, each in enumerate(kept)]
     return columns
 
 
