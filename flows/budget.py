@@ -399,7 +399,7 @@ class ConversationCost(_Asked):
         with faults_stay_in_zone(self.store, "ledger", "holders"):
             if not all(self.account.keep_asked(name, digest) for name in self._names(number)):
                 raise BudgetError(
-                    f"round {number}: its holders were put another question in this round before, by a program that asked "
+                    f"round {number}: its people were asked another question in this round before, by a program that asked "
                     "differently, and their epsilon paid for that one. Nothing was asked. Finish the run with the version of "
                     "ldptree that began it, or set another seed: that is a new conversation, charged anew."
                 )

@@ -38,7 +38,7 @@ def check_reported(shards: Sequence[Manifest], reports: Sequence[Record]) -> Non
     asked, reported = sum(shard.rows for shard in shards), sum(files.values())
     if len(files) != len(shards) or reported != asked:
         raise ArtifactCorrupt(
-            f"{asked:,} holders were asked in {len(shards)} shards, and {reported:,} reports stand in {len(files)} files below "
+            f"{asked:,} people were asked in {len(shards)} shards, and {reported:,} reports stand in {len(files)} files below "
             "curator/reports. Nothing was added up. Restore `curator/reports` and `holders/perturb` from one copy, or begin "
             "anew in another work folder."
         )

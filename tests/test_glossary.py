@@ -66,3 +66,36 @@ def test_the_glossary_names_attributes_that_are_there():
     named = re.findall(r"`([A-Z]\w+)\.(\w+)", (ROOT / "docs/reference/glossary.md").read_text())
     assert len(named) > 15
     assert [one for one in named if one[1] not in bodies.get(one[0], ())] == []
+
+
+def sentences_in(path):
+    """Every text of a module that has a space and is no docstring, but help of commands; without code, keys and options."""
+    silent: set[int] = set()
+    for node in nodes_of(path):
+        decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
+        if getattr(node, "name", "") == "audit":
+            silent |= {id(each) for each in ast.walk(node)}
+        elif not any("command" in each for each in decorators) and isinstance(
+            getattr(node, "body", None), list
+        ):
+            silent |= {id(each.value) for each in node.body if isinstance(each, ast.Expr)}
+    for node in nodes_of(path):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
+            text = re.sub(r"`[^`]*`|--\S+|[a-z]+\.[a-z_]+|\[[a-z]+\]|[a-z]+ = ", "", node.value)
+            if " " in text.strip() and not text.startswith("Example: "):
+                yield text
+
+
+def test_what_people_read_has_the_glossarys_words():
+    """Where no word of the code stands for an idea that people have another word for; an audit is of the code's words."""
+    glossary = (ROOT / "docs/reference/glossary.md").read_text()
+    section = glossary.partition("### Where people read")[2].partition("\n## ")[0]
+    avoided = re.findall("`(\\w+)`", section)
+    assert len(avoided) > 6
+    pattern = re.compile(rf"\b(?:{'|'.join(avoided)})s?\b", re.IGNORECASE)
+    read = {
+        str(path.relative_to(ROOT)): [text for text in sentences_in(path) if pattern.search(text)]
+        for path in files_of("flows")
+        if path.name != "audit.py"
+    }
+    assert {path: texts for path, texts in read.items() if texts} == {}

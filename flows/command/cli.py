@@ -221,7 +221,7 @@ def plan(
         typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration, as with run."),
     ] = None,
     holders: Annotated[
-        str | None, typer.Option("--holders", metavar="N,N", help="How many people would answer.")
+        str | None, typer.Option("--holders", metavar="N,N", help="How many people would report.")
     ] = None,
     epsilon: Annotated[
         str | None,
@@ -277,9 +277,9 @@ def predict(
         typer.Option(
             "--out",
             help="Parquet or CSV to write (.parquet, .csv), a line a row: the class and probabilities, or the number and, for "
-            "one tree, mean_lower and mean_upper: the interval of its cell's mean, no label of a row (90 %; it may hold less "
+            "one tree, mean_lower and mean_upper: the interval of its group's mean, no label of a row (90 %; it may hold less "
             "often where private people differ from public ones, see docs/measured/lpdt.md). Of a corrected model it is that of "
-            "the correction: the public model's own error within a cell is not in it; what that one says alone is beside it. "
+            "the correction: the public model's own error within a group is not in it; what that one says alone is beside it. "
             "In a CSV a class that a spreadsheet would compute, =1+1, has ' before it.",
         ),
     ],
@@ -322,7 +322,7 @@ def aggregate(
         if "residual" in content:
             of, label = content["residual"]["of"], part.get("label", content["residual"]["label"])
             asked, at = of if label is None else f"{of} = {label}", "at {}: "
-            print(f"People by level of the public model's error on {asked} (truth less answer)")
+            print(f"People by level of the public model's error on {asked} (truth less prediction)")
         for cell in part["cells"]:
             counts = ", ".join(
                 f"{at.format(_short(name) if 'residual' in content else name)}{n:,.1f} ± {cell['sd'][name]:,.1f}"
@@ -362,7 +362,7 @@ def export(
 @app.command(epilog="Example: ldptree audit grr --epsilon 1 --cells 8")
 def audit(
     mechanism: Annotated[
-        str, typer.Argument(help="A mechanism, or all that real holders may use.", autocompletion=_mechanisms)
+        str, typer.Argument(help="A mechanism, or all that real people may use.", autocompletion=_mechanisms)
     ],
     epsilon: Annotated[float, typer.Option(help="The claim.")],
     cells: Annotated[int, typer.Option(min=1, help="Cells of the tree.")] = 4,

@@ -206,7 +206,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
     ]
     if proposal.holder:
         lines.append(
-            f"holder     each row is one holder. If {proposal.holder} names a person or device with several rows, "
+            f"people     each row is one person. If {proposal.holder} names a person or device with several rows, "
             f'write holder = "{proposal.holder}"'
         )
     shown = [column for column in seen.columns if _note(proposal, column)]

@@ -85,7 +85,7 @@ def plan_and_print(
     _check_for_label(options, config)
     if options.sizes is None and not config.is_seeded:
         raise ConfigError(
-            "how many people would answer? Private rows are not counted for a plan; type --holders 5000,20000,100000"
+            "how many people would report? Private rows are not counted for a plan; type --holders 5000,20000,100000"
         )
     store = Store(work)
     store.check_rights()

@@ -69,9 +69,9 @@ def _table(lines: list[dict[str, str]], rows: list[Count | None]) -> Table:
     return table
 
 
-REFUSED = "the run is refused before any holder is asked: nothing would be spent"
+REFUSED = "the run is refused before anybody is asked: nothing would be spent"
 A_TRIAL = "a trial, which charges no ledger; as a release, "
-FREE = "no holder would be asked: nothing is spent"
+FREE = "nobody would be asked: nothing is spent"
 
 
 def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
@@ -79,7 +79,7 @@ def _without_room(config: RunConfig, lines: list[dict[str, str]]) -> str | None:
     if not any(line["why"].endswith(NO_ROOM) for line in lines):
         return None
     return (
-        f"the ledger has no room for epsilon {config.privacy.epsilon:g} more of each holder asked: unless this question was "
+        f"the ledger has no room for epsilon {config.privacy.epsilon:g} more of each person asked: unless this question was "
         "asked before, the budget is refused and nothing would be spent"
     )
 
@@ -118,15 +118,15 @@ def _spending_by_question(config: RunConfig, lines: list[dict[str, str]]) -> tup
         return epsilon, fault
     if reached == "cached" and is_open:
         epsilon = config.privacy.epsilon / 2
-        return epsilon, f"each holder would spend epsilon {epsilon:g} more if a second round is needed"
+        return epsilon, f"each person would spend epsilon {epsilon:g} more if a second round is needed"
     if not epsilon:
         return epsilon, FREE
     if is_open:
         return (
             epsilon,
-            f"each holder asked would spend epsilon {epsilon / 2:g}, and as much once more if a second round is needed",
+            f"each person asked would spend epsilon {epsilon / 2:g}, and as much once more if a second round is needed",
         )
-    return epsilon, f"each holder asked would spend epsilon {epsilon:g}, once"
+    return epsilon, f"each person asked would spend epsilon {epsilon:g}, once"
 
 
 def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple[float, str]:
@@ -141,11 +141,11 @@ def _spending_in_rounds(config: RunConfig, lines: list[dict[str, str]]) -> tuple
         return 0.0, FREE
     if answers and answers[0] == "cached":
         return 0.0, (
-            f"each holder was charged epsilon {config.privacy.epsilon:g} before the first round: the rounds that are left "
+            f"each person was charged epsilon {config.privacy.epsilon:g} before the first round: the rounds that are left "
             "spend no more"
         )
     if fault := _without_room(config, lines):
         return config.privacy.epsilon, fault
     return config.privacy.epsilon, (
-        f"each holder would spend at most epsilon {config.privacy.epsilon:g}, over all rounds together"
+        f"each person would spend at most epsilon {config.privacy.epsilon:g}, over all rounds together"
     )

@@ -37,7 +37,7 @@ def show_run(markdown: str, title: str, summary: Mapping[str, Any] | None) -> No
                 for name, metrics in name_scores(summary).items()
             ]
             create_table_artifact(
-                rows, key="scores", description="Scores on held-back private rows (simulation)"
+                rows, key="scores", description="Scores on held-back private rows (a trial)"
             )
         show_page(summary["report"])
         payload = {name: value for name, value in summary.items() if name not in NOT_IN_EVENT}

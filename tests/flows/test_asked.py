@@ -151,6 +151,6 @@ def test_a_run_stops_where_not_everybody_who_was_asked_reported():
     shards = [record["reports"] for record in reports("s1", "s2")]
     check_reported(shards, reports("r1", "r2"))
     for found in (reports("r1", "r1"), reports("r1", "r2", rows=2), reports("r1")):
-        with pytest.raises(ArtifactCorrupt, match="6 holders were asked in 2 shards, and ") as fault:
+        with pytest.raises(ArtifactCorrupt, match="6 people were asked in 2 shards, and ") as fault:
             check_reported(shards, found)
         assert fault.value.exit_code == 5

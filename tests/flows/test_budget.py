@@ -251,7 +251,7 @@ def test_a_plan_says_where_the_ledger_would_refuse_and_writes_nothing(store, pat
     show_plan(maybe.config, store.root, as_json=False)
     last = " ".join(capsys.readouterr().out.split()).split("that was not asked before ")[-1]
     assert "unless this question was asked before, the budget is refused and nothing would be spent" in last
-    assert "each holder asked would spend" not in last
+    assert "each person asked would spend" not in last
     surely = run(store, path, epsilon=1.5)
     for is_published in (False, True):
         assert not is_published or surely.published

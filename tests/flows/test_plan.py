@@ -74,7 +74,7 @@ def everything_in(folder):
 def test_a_finished_run_is_all_cached_and_spends_nothing(done, capsys):
     assert states(done.config, done.store.root) == dict.fromkeys(ORDER, "cached")
     show_plan(done.config, done.store.root, as_json=False)
-    assert "no holder would be asked: nothing is spent" in capsys.readouterr().out
+    assert "nobody would be asked: nothing is spent" in capsys.readouterr().out
 
 
 def test_before_the_first_run_every_step_is_computed(done, tmp_path, capsys):
@@ -85,7 +85,7 @@ def test_before_the_first_run_every_step_is_computed(done, tmp_path, capsys):
     show_plan(done.config, tmp_path / "new", as_json=False)
     told = capsys.readouterr().out
     assert (
-        "a trial, which charges no ledger; as a release, each holder asked would spend epsilon 2, once"
+        "a trial, which charges no ledger; as a release, each person asked would spend epsilon 2, once"
         in told
     )
 
@@ -94,7 +94,7 @@ def test_only_a_release_is_said_to_spend(done, tmp_path, capsys):
     release = rides_config(*done.config.dataset.path, release=True)
     show_plan(release, tmp_path / "new", as_json=False)
     told = capsys.readouterr().out
-    assert "each holder asked would spend epsilon 2, once" in told
+    assert "each person asked would spend epsilon 2, once" in told
     assert "trial" not in told
 
 

@@ -100,7 +100,7 @@ def test_no_private_row_moves_a_plan(typed, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--set", "evaluate=false"), "how many people would answer? Private rows are not counted"),
+        (("--set", "evaluate=false"), "how many people would report? Private rows are not counted"),
         (("--holders", "5000,many"), "'many' is not a whole number"),
         (("--holders", "-5"), "-5 people: from 1 to 10,000,000"),
         (("--holders", "5,000"), "5,000 is 5 and 000; write 5000 or 5_000"),

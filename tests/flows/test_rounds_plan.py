@@ -49,7 +49,7 @@ def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(ch
     assert new[0]["state"] == "compute"
     assert {(line["state"]) for line in new[1:]} == {"compute"}
     assert not (tmp_path / "new").exists()
-    assert "each holder would spend at most epsilon 2, over all rounds together" in told(chain, capsys)
+    assert "each person would spend at most epsilon 2, over all rounds together" in told(chain, capsys)
 
 
 def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain, capsys):
@@ -70,7 +70,7 @@ def test_a_finished_run_is_all_cached_spends_nothing_and_its_plan_writes_nothing
     assert sorted(chain.store.root.rglob("*")) == before
     assert {state for _, state in found} == {"cached"}
     assert [name for name, _ in found] == [*BEFORE, *ROUND, *ROUND, "partition", "prune", "report"]
-    assert "no holder would be asked: nothing is spent" in told(chain, capsys)
+    assert "nobody would be asked: nothing is spent" in told(chain, capsys)
 
 
 def test_what_the_ledger_would_refuse_is_told_before_anybody_is_asked(chain, capsys):

@@ -383,7 +383,7 @@ def test_the_command_tells_the_totals_of_each_class_and_writes_them(room, tmp_pa
     assert table.num_rows == 3 * 2 * 3
     shown = run("--protocol", path, "--reports", folder).stdout.splitlines()
     assert [line for line in shown if line.startswith("People")] == [
-        f"People by level of the public model's error on label = {name} (truth less answer)"
+        f"People by level of the public model's error on label = {name} (truth less prediction)"
         for name in ("no", "yes", "maybe")
     ]
 
@@ -465,7 +465,7 @@ def test_totals_of_a_public_models_errors_say_so_and_are_by_level(room, labels, 
         {"-1.0": 0.0, "0.0": 0.0, "1.0": 0.0},
     ]
     shown = run("--protocol", path, "--reports", folder).stdout.splitlines()
-    assert shown[0] == f"People by level of the public model's error on {asked} (truth less answer)"
+    assert shown[0] == f"People by level of the public model's error on {asked} (truth less prediction)"
     assert shown[1] == "x <= 4: at -1: 0.0 ± 0.0, at 0: 0.0 ± 0.0, at 1: 2.0 ± 0.0"
     assert len(shown) == 3
 
