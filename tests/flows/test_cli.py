@@ -269,7 +269,7 @@ def test_a_model_is_exported_explained_and_scores_a_file(typed, trips, tmp_path)
     by_predict = pl.read_parquet(scored)
     for name in ("probability_0", "probability_1"):
         np.testing.assert_array_equal(found[name], by_predict[name.replace("_", " of ")])
-    assert found["prediction"].cast(pl.String).to_list() == by_predict["prediction"].to_list()
+    assert found["prediction"].to_list() == by_predict["prediction"].to_list()
 
 
 @pytest.mark.parametrize(
