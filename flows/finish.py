@@ -69,6 +69,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "protection": f"{say_protection(facts)} {PAGE_IS_NOT_PRIVATE if config.is_scored_release else ''}".strip(),
         "finding": say_finding(facts),
         "details": say_details(facts),
+        "warnings": list(facts.warnings),
         "seconds": round(run.timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
         "run": run.name,

@@ -57,6 +57,7 @@ from tasks.page.data import (
 from tasks.page.example import TypicalRow, draw_example, draw_example_in_rounds
 from tasks.page.making import describe_making
 from tasks.page.render import render
+from tasks.page.units import portion
 from tasks.progress import Timeline
 from tasks.scoring.forecast import SHARE, planted_size
 from tasks.scoring.held_back import EPSILONS
@@ -77,7 +78,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="31", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="32", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -116,7 +117,7 @@ def report(
     whole = find_whole(learned.encoding, rows)
     typical = TypicalRow.of(learned.encoding, config.dataset, rows, labels, whole=whole, classes=classes)
     run = Run(
-        **gather(config, store, artifacts["checks"], artifacts.get("scores"), facts),
+        **gather(config, store, artifacts["checks"], artifacts.get("scores"), facts, evidence.totals),
         privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts, typical),
         whole=whole,
         making=describe_making(config, command.value, timeline.value, digests),
@@ -198,6 +199,7 @@ def gather(
     checks: Manifest,
     scores: Manifest | None,
     facts: Mapping[str, Any],
+    totals: Sequence[Totals],
 ) -> dict[str, Any]:
     """Gather the data, checks, rows, sizes, scores and warnings for the page of a finished run."""
     ingested, held, fitted = facts["ingested"], facts["held"], facts["scaled"]
@@ -222,7 +224,7 @@ def gather(
         "why_chosen": facts["why_chosen"],
         "n_earlier": facts["n_earlier"],
         "scores": None if content is None else Scores.of(content, caps),
-        "warnings": warnings_of(config, store, scores),
+        "warnings": warnings_of(config, store, scores, totals),
     }
 
 
@@ -484,8 +486,10 @@ def _set_aside(ingested: Mapping[str, Any]) -> int:
     return int(ingested["bad_public"] + ingested["left_out_public"])
 
 
-def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tuple[str, ...]:
-    """List what to read before relying on scores."""
+def warnings_of(
+    config: RunConfig, store: Store, scores: Manifest | None, totals: Sequence[Totals]
+) -> tuple[str, ...]:
+    """List what to read before relying on scores, or on reports."""
     statements = []
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(
@@ -499,6 +503,22 @@ def warnings_of(config: RunConfig, store: Store, scores: Manifest | None) -> tup
             statements.append(
                 f"Scores may look too good. Of the rows held back {share:.0%} are exact copies of rows learned from."
             )
+        ours = content["scores"]["ours"]
+        if n_outside := ours.get("n_outside", 0):
+            unknown = "is not among dataset.classes" if config.dataset.classes else "no public row has"
+            statements.append(
+                f"Some labels are unknown. Of the rows held back {portion(n_outside / ours['n'])} have a label that {unknown}, "
+                "and every model misses them, in every score. Name all labels in dataset.classes, so that reports count them too."
+            )
+    elif any(asked.n_inside < asked.n_private for asked in totals):
+        n = sum(asked.n_private for asked in totals)
+        share = sum(asked.outside for asked in totals) / n
+        sd = math.sqrt(sum(asked.outside_variance for asked in totals)) / n
+        label = "a label that is none of the classes, or " if config.label == "class" else ""
+        statements.append(
+            f"Some reports count nothing. About {portion(share)} of them, ± {portion(2 * sd)}, say that the row has {label}no "
+            "value where one is needed, and the model has learned nothing from these."
+        )
     return tuple(statements)
 
 

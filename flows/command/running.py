@@ -157,7 +157,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
             ]
             table.add_row(name, *cells, style="" if number else "bold")  # ours first
         console.print(table)
-    lines = [summary["details"]]
+    lines = [summary["details"], *summary["warnings"]]
     if "label" in summary and not is_label_declared:
         other = {"class": "number", "number": "class"}[summary["label"]]
         lines.append(

@@ -21,12 +21,13 @@ class Scores:
 
     Attributes:
         n: rows scored.
-        n_outside: rows whose label is none of the classes; they count as missed in `accuracy` and nowhere
-            else.
+        n_outside: rows whose label is none of the classes; they count as missed in every score, as one more class to which
+            each model gives no chance.
         accuracy: share of rows predicted rightly.
-        balanced_accuracy: mean over the classes that occur of the share predicted rightly.
+        balanced_accuracy: mean over the classes that occur of the share predicted rightly, of such rows 0.
         auc: area under the receiver operating curve of the positive class; for more classes the mean over
-            those that occur of each class against the rest. None where only one class occurs.
+            those that occur of each class against the rest, where such rows are one with area 1/2. None where only one class
+            occurs.
         log_loss: mean of -ln(probability of the true class), probabilities no smaller than 1e-15, in nats.
         confusion: int64 [C, C], rows true class, columns predicted class.
     """
@@ -77,26 +78,28 @@ def score(
     is_known = labels >= 0
     if not is_known.any():
         raise DataError("scores: no row to score has a label among the classes; hold back more rows")
-    truth, shares = labels[is_known], probabilities[is_known]
+    n_outside = int(n - is_known.sum())
     table = np.zeros((n_classes, n_classes), dtype=np.int64)
-    np.add.at(table, (truth, predicted[is_known]), 1)
+    np.add.at(table, (labels[is_known], predicted[is_known]), 1)
     occurs = table.sum(axis=1) > 0
     right = np.diag(table)[occurs] / table.sum(axis=1)[occurs]
-    own = np.maximum(shares[np.arange(truth.size), truth], SMALLEST_PROBABILITY)
+    own = np.where(is_known, probabilities[np.arange(n), labels], 0.0)
+    areas = [
+        area
+        for k in ([positive] if n_classes == 2 else np.flatnonzero(occurs))
+        if (area := auc(labels == k, probabilities[:, k])) is not None
+    ]
+    if n_outside:
+        right, areas = np.append(right, 0.0), [*areas, 0.5]
     return Scores(
         n=n,
-        n_outside=int(n - truth.size),
+        n_outside=n_outside,
         accuracy=float(np.trace(table) / n),
         balanced_accuracy=float(right.mean()),
-        auc=_mean_auc(truth, shares, [positive] if n_classes == 2 else list(np.flatnonzero(occurs))),
-        log_loss=float(-np.log(own).mean()),
+        auc=float(np.mean(areas)) if areas else None,
+        log_loss=float(-np.log(np.maximum(own, SMALLEST_PROBABILITY)).mean()),
         confusion=table,
     )
-
-
-def _mean_auc(truth: NDArray[np.integer], shares: NDArray[np.float64], classes: list[int]) -> float | None:
-    areas = [area for k in classes if (area := auc(truth == k, shares[:, k])) is not None]
-    return float(np.mean(areas)) if areas else None
 
 
 def auc(is_positive: NDArray[np.bool_], values: NDArray[np.float64]) -> float | None:

@@ -82,7 +82,7 @@ def find_constant(run: Run) -> float | None:
         explained = ours.metrics.get("r2", -math.inf)
         return min(scored.figure, ours.figure / (1.0 - explained)) if explained < 1.0 else scored.figure
     counts = [sum(row) for row in ours.confusion]
-    return max(scored.figure, max(counts) / sum(counts)) if counts else scored.figure
+    return max(scored.figure, max(counts) / run.scores.n) if counts else scored.figure
 
 
 def beats_constant(run: Run) -> bool:

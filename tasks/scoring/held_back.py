@@ -142,8 +142,9 @@ class Rows:
 def read_rows(
     paths: Sequence[Path], protocol: Protocol, *, at_most: int | None = None, seed: int = 0
 ) -> Rows:
-    """Read private rows of Parquet files, all of them or a draw as of `read_drawn`."""
+    """Read private rows of Parquet files, all of them or a draw as of `read_drawn`; of those only the ones with a label."""
     table = read_drawn(paths, [*protocol.encoding.columns, protocol.target], at_most=at_most, seed=seed)
+    table = table.filter(table.column(protocol.target).is_valid())
     return Rows(
         tables.raw_matrix(table, protocol.encoding), labels_of(table.column(protocol.target), protocol)
     )

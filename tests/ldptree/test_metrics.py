@@ -53,8 +53,23 @@ def test_auc_of_the_first_class_is_that_of_its_own_probability() -> None:
 
 def test_a_label_of_no_class_counts_as_missed() -> None:
     got = score(np.array([0, 1, -1, -1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.1, 0.9]]))
-    assert (got.n, got.n_outside, got.accuracy, got.balanced_accuracy) == (4, 2, 0.5, 1.0)
+    assert (got.n, got.n_outside, got.accuracy) == (4, 2, 0.5)
     assert got.confusion.sum() == 2
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_label_of_no_class_counts_in_every_score_as_a_class_without_a_chance(n_classes: int) -> None:
+    labels, shares = random_predictions(n_classes)
+    labels[:100] = n_classes  # as scikit-learn has it, which knows a column of zeros
+    got = score(np.where(labels == n_classes, -1, labels), shares)
+    whole = np.hstack([shares, np.zeros((len(shares), 1))])
+    assert got.n_outside == 100
+    assert got.balanced_accuracy == pytest.approx(
+        metrics.balanced_accuracy_score(labels, whole.argmax(axis=1))
+    )
+    assert got.log_loss == pytest.approx(metrics.log_loss(labels, np.clip(whole, 1e-15, 1)), rel=1e-6)
+    of_each = [metrics.roc_auc_score(labels == k, whole[:, k]) for k in range(n_classes + 1)]
+    assert got.auc == pytest.approx(np.mean(of_each[1:] if n_classes == 2 else of_each))
 
 
 def test_one_class_alone_has_no_auc_and_a_sure_error_a_finite_loss() -> None:

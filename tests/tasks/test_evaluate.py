@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ from ldptree.errors import DataError
 from storage import tables
 from storage.store import Store
 from tasks.evaluate import duplicates
+from tasks.report import read_facts
 from tasks.scoring.held_back import read_drawn
 
 
@@ -77,6 +80,43 @@ def test_a_label_that_is_not_declared_counts_as_missed(run):
     assert scores["n_outside"] == test.count("favour") > 0
     assert scores["accuracy"] == pytest.approx(np.trace(scores["confusion"]) / scores["n"])
     assert scores["accuracy"] < 0.75
+    share = f"{scores['n_outside'] / scores['n']:.0%}".replace("%", "\u202f%")
+    (warning,) = read_facts(chain.store, chain.page["page"]).warnings
+    assert f"Of the rows held back {share} have a label that" in warning
+
+
+def test_without_scores_it_is_estimated_how_many_reports_count_nothing(tmp_path):
+    """Within 4 standard deviations of those there are."""
+    rng = np.random.default_rng(0)
+    private = np.arange(3000) % 3 != 0
+    paid = np.where(private & (rng.random(3000) < 0.5), "favour", rng.choice(["cash", "card"], 3000))
+    for name, labels, is_told in (("some", paid, True), ("none", None, False)):
+        columns = {} if labels is None else {"paid": labels}
+        path = rides(tmp_path / f"{name}.csv", 3000, 1, **columns)
+        chain = Chain(Store(tmp_path / name), rides_config(path, evaluate=False))
+        warnings = [
+            text
+            for text in read_facts(chain.store, chain.page["page"]).warnings
+            if text.startswith("Some reports count nothing.")
+        ]
+        assert len(warnings) == is_told
+        for text in warnings:
+            share, two_sd = (int(number) for number in re.findall(r"(\d+)\u202f%", text))
+            held = tables.read(chain.store.files(chain.held["train"])).column("paid").to_pylist()
+            true = 100 * np.mean([label not in ("cash", "card") for label in held])
+            assert abs(share - true) <= 2 * two_sd + 1
+
+
+def test_rows_without_a_label_are_not_scored(run):
+    rng = np.random.default_rng(0)
+    private = np.arange(900) % 3 != 0
+    paid = np.where(private & (rng.random(900) < 0.5), "", rng.choice(["cash", "card"], 900))
+    chain = run(paid=paid)
+    test = tables.read(chain.store.files(chain.held["test"])).column("paid")
+    scores = scores_of(chain)
+    assert 0 < test.null_count < len(test)
+    assert scores["n_test"] == scores["scores"]["ours"]["n"] == len(test) - test.null_count
+    assert scores["scores"]["ours"]["n_outside"] == 0
 
 
 def test_held_back_rows_without_any_declared_label_cannot_be_scored(run):
