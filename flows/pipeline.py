@@ -254,7 +254,7 @@ class Pipeline:
 
     @step_of(split)
     def assigned(self) -> Call:
-        """Private rows, public coins, and who a campaign asked before. Raises ProtocolMismatch (`Terms.check_names`)."""
+        """Rows of both zones, public coins, and who a campaign asked before. Raises ProtocolMismatch (`Terms.check_names`)."""
         terms = self.terms
         terms.check_names(self.ingested)
         config, data = terms.config, terms.dataset
@@ -266,7 +266,8 @@ class Pipeline:
             campaign=config.campaign.name,
             asked_before=terms.asked_before(self.raw),
         )
-        return {"private": self.ingested["private"], "sources": self.ingested["sources"], "rules": rules}
+        parts = {part: self.ingested[part] for part in ("public", "private", "sources")}
+        return {**parts, "rules": rules}
 
     @cached_property
     def held(self) -> Record:

@@ -89,8 +89,9 @@ class PublicRule:
     """One of four ways to say which rows are public.
 
     `predicate`: rows for which the SQL expression is TRUE (NULL is private). `random`: each row with chance
-    `fraction`, by a hash of the seed, the file's index and the row's number. `first`: the first `count` rows of
-    the first file. `file`: every row of the files at `path`, and no other.
+    `fraction`, by a hash of the seed, the file's index and the row's number; where a column names holders each
+    of them with all rows, by a hash of the seed and the name. `first`: the first `count` rows of the first file.
+    `file`: every row of the files at `path`, and no other.
     """
 
     kind: Literal["predicate", "random", "first", "file"]

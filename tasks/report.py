@@ -224,7 +224,7 @@ def gather(
         "why_chosen": facts["why_chosen"],
         "n_earlier": facts["n_earlier"],
         "scores": None if content is None else Scores.of(content, caps),
-        "warnings": warnings_of(config, store, scores, totals),
+        "warnings": warnings_of(config, store, scores, totals, held),
     }
 
 
@@ -487,7 +487,11 @@ def _set_aside(ingested: Mapping[str, Any]) -> int:
 
 
 def warnings_of(
-    config: RunConfig, store: Store, scores: Manifest | None, totals: Sequence[Totals]
+    config: RunConfig,
+    store: Store,
+    scores: Manifest | None,
+    totals: Sequence[Totals],
+    held: Mapping[str, Any],
 ) -> tuple[str, ...]:
     """List what to read before relying on scores, or on reports."""
     statements = []
@@ -502,6 +506,12 @@ def warnings_of(
         if share > MANY_DUPLICATES:
             statements.append(
                 f"Scores may look too good. Of the rows held back {share:.0%} are exact copies of rows learned from."
+            )
+        if n_also := held.get("n_also_public", 0):
+            people = held["n_private"] + held["n_test"]
+            statements.append(
+                f"Scores may look too good. Of {people:,} private holders {n_also:,} have public rows as well, which the public "
+                f"model has seen. Choose public rows by what is the same in all rows of one {config.dataset.holder}."
             )
         ours = content["scores"]["ours"]
         if n_outside := ours.get("n_outside", 0):

@@ -82,6 +82,8 @@ def _types_from_values(
     """`column_types`, where some types are known already."""
     rule_types = column_types_of_rule(spec, files, connection, used.in_rule, known)
     known |= rule_types
+    if public.rule.kind != spec.rule.kind:  # holders are drawn by their names, whatever their type
+        rule_types = {spec.holder: "text"}
     doubtful = _doubtful(spec, files[0], used)
     if spec.holder_column in used.read:
         known[spec.holder] = name_type(spec, files, connection, public, rule_types)

@@ -30,6 +30,7 @@ class PublicRows:
     """The public rows of a list of raw files."""
 
     rule: PublicRule
+    """As it was written, or for "random" where a raw column names holders, the same of holders (`draw_holders`)."""
     n_mixed: int
     """Files whose rows the rule divides; those after them are public whole (rule kind "file")."""
     seed: int
@@ -93,6 +94,15 @@ class PublicRows:
             f"{quote(alias)} AS {quote(column)}" for alias, column in zip(raw, columns, strict=True)
         )
         return f"SELECT {named} FROM (SELECT *{typed} FROM ({source})) WHERE TRY(({self.rule.predicate}\n))"
+
+
+def draw_holders(rule: PublicRule, holder: str, seed: int) -> PublicRule:
+    """Return the rule "random" for holders: each with all rows, by a hash of the seed and the name, however that is stored."""
+    name = f"coalesce(CAST(TRY_CAST({quote(holder)} AS BIGINT) AS VARCHAR), CAST({quote(holder)} AS VARCHAR))"
+    # MD5 as a mixer that no DuckDB release changes, not for secrecy: these coins are public.
+    hashed = f"md5_number_lower('{seed} ' || {name})"
+    threshold = int((rule.fraction or 0.0) * 2.0**64)
+    return PublicRule(kind="predicate", text=rule.text, predicate=f"{hashed} < {threshold}")
 
 
 def booleans(column: Any, *, missing: bool) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from storage.raw import raw_files, typed_rows
 from storage.raw.bad_rows import BadRows, FaultList
 from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
 from storage.raw.pieces import Piece, cut
-from storage.raw.public_rows import PublicRows, booleans
+from storage.raw.public_rows import PublicRows, booleans, draw_holders
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import PUBLIC, SELECTED, TypedQuery
 from storage.sql import check_predicate, list_columns, quote, suggest_name
@@ -127,6 +127,8 @@ class IngestPlan:
             raise DataError(
                 f"{files[0].name}: {list_columns(unusable)}: lists, structs and bytes cannot be used. Add to dataset.drop."
             )
+        if rule.kind == "random" and spec.holder_column in columns:
+            rule = draw_holders(rule, spec.holder, rules.seed)
         public = PublicRows(rule=rule, n_mixed=n_mixed, seed=rules.seed)
         found_types = known or column_types(
             spec,

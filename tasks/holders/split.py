@@ -120,21 +120,28 @@ class FileRoles:
             )
 
 
-@step("split", version="6", home="holders", order=6, says="who reports, in which shard, and who is held back")
-def split(draft: Draft, *, private: Manifest, sources: Manifest, rules: RoleRules) -> dict[str, Any]:
+@step("split", version="7", home="holders", order=6, says="who reports, in which shard, and who is held back")
+def split(
+    draft: Draft, *, public: Manifest, private: Manifest, sources: Manifest, rules: RoleRules
+) -> dict[str, Any]:
     """Write who is asked (part "answers": `files.json`, and for each raw file who, where they have names) and what is to be cut
-    into shards (part "roles", a file for each part of a raw file).
+    into shards (part "roles", a file for each part of a raw file); count those with a role who have public rows as well.
 
     Raises DataError where nobody is left to report, or to be held back.
     """
     store = draft.store
-    n_private = n_test = n_done = 0
+    n_private = n_test = n_done = n_also_public = 0
+    is_row = rules.holder == "row"
+    in_public = np.empty(0, np.uint64) if is_row else _names_in(store.files(public), rules.holder)
     for raw_file, of_file in assign(draft, private, sources, rules):
         for first, roles in of_file.parts():
             name = f"{raw_file}-{first:06d}.npz"
             roles.write(draft.folder("roles") / name)
             draft.count("roles", name, int(roles.asked.sum()))
             n_private, n_test = n_private + int(roles.asked.sum()), n_test + int(roles.held_back.sum())
+        if of_file.names is not None:
+            names = of_file.names[of_file.asked | of_file.held_back]
+            n_also_public += int(place_in(in_public, names)[1].sum())
         n_done += len(of_file.asked)
         progress.advance(n_done / private.rows)
     if n_private == 0:
@@ -147,9 +154,14 @@ def split(draft: Draft, *, private: Manifest, sources: Manifest, rules: RoleRule
             "Raise it, or set evaluate = false."
         )
     first_file = tables.typed_parts(store.files(private))[0]
-    is_row = rules.holder == "row"
-    names_are = {} if is_row else {"holder_type": type_of_stored_names(first_file, rules.holder)}
-    return {"n_private": n_private, "n_test": n_test, **names_are}
+    named = {} if is_row else {"holder_type": type_of_stored_names(first_file, rules.holder)}
+    also = {} if is_row else {"n_also_public": n_also_public}
+    return {"n_private": n_private, "n_test": n_test, **named, **also}
+
+
+def _names_in(paths: Sequence[Path], holder: str) -> Hashes:
+    """Hashes of the names in public rows, sorted."""
+    return np.unique(np.concatenate([hash_names(path, holder) for path in tables.typed_parts(paths)]))
 
 
 def assign(

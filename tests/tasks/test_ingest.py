@@ -117,6 +117,25 @@ def test_a_fraction_is_drawn_by_seed_file_and_row_alone(ingest, tmp_path):
     assert len(public) + len(private) == 5_000
 
 
+@pytest.mark.parametrize("name", ["P{:03d}", "{:04d}", "{}", "{}.5"])
+def test_a_fraction_draws_holders_with_all_their_rows_where_a_column_names_them(name, ingest, tmp_path):
+    """However their names are written, and the same person here and in another file."""
+    people = np.random.default_rng(0).integers(0, 600, 5_000)
+    rows = [f"{name.format(person)},{i}.5,{i % 2}\n" for i, person in enumerate(people)]
+    text = "person,miles,paid\n"
+    halves = (text + "".join(rows[:2_500]), text + "".join(rows[2_500:]))
+    words = {"public": "random 0.2", "holder": "person", "drop": ()}
+    words |= {"types": {"person": "text"}} if "." in name else {}
+    _, public, private = ingest(text + "".join(rows), folder=tmp_path / "1", **words)
+    _, parted, _ = ingest(*halves, folder=tmp_path / "2", **words)
+    _, other, _ = ingest(text + "".join(rows), folder=tmp_path / "3", seed=8, **words)
+    is_public = {row["person"] for row in public}
+    assert not is_public & {row["person"] for row in private}
+    assert public == parted
+    assert is_public != {row["person"] for row in other}
+    assert abs(len(is_public) - 120) < 5 * math.sqrt(600 * 0.16)
+
+
 def test_the_first_rows_are_those_of_the_first_file(ingest):
     text = "miles,paid\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50))
     found, public, _ = ingest(text, text, public="first 20")

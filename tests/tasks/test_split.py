@@ -12,6 +12,7 @@ from storage.digests import Hasher, mixed
 from storage.store import Store
 from tasks.holders.cut import cut, parts_of
 from tasks.holders.split import is_test, one_row_each, split
+from tasks.report import read_facts
 
 
 def held(store, *paths, changes=None, **config):
@@ -55,6 +56,20 @@ def test_every_private_row_reports_or_is_held_back(store, tmp_path, small_shards
     assert (record["train"].rows, record["test"].rows) == (len(train), len(test))
     private = tables.read([p for p in store.files(chain.ingested["private"]) if p.suffix == ".parquet"])
     assert sorted(row["miles"] for row in train + test) == sorted(private.column("miles").to_pylist())
+
+
+@pytest.mark.parametrize("public", ["zone = 'open'", "random 0.3"])
+def test_private_people_who_have_public_rows_as_well_are_counted(public, store, tmp_path):
+    """Of a rule that divides their rows; coins draw people."""
+    path = numbered(tmp_path / "a.csv", 600, 1, person=np.arange(600) % 151)
+    chain, record = held(store, path, dataset={"holder": "person", "public": public})
+    public_rows = tables.read(tables.typed_parts(store.files(chain.ingested["public"])))
+    seen = set(public_rows.column("person").to_pylist())
+    asked = [row["person"] for part in ("train", "test") for row in rows(store, record[part])]
+    assert record.facts["n_also_public"] == len(seen & set(asked))
+    assert (record.facts["n_also_public"] > 0) == (public != "random 0.3")
+    told = [text for text in read_facts(store, chain.page["page"]).warnings if "public rows as well" in text]
+    assert len(told) == (public != "random 0.3")
 
 
 def test_shards_have_the_promised_size_and_the_rows_order(store, tmp_path, small_shards):
