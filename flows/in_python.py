@@ -39,7 +39,7 @@ from storage.store import Store
 from tasks.data.source import check_named, say_changed
 from tasks.page.data import Run as Facts
 from tasks.page.summary import headline
-from tasks.predict import load_model, predict_table, read_matrix
+from tasks.predict import export_sql, load_model, predict_table, read_matrix
 from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
@@ -115,6 +115,10 @@ class Run:
         Raises ConfigError, DataError.
         """
         return predict(self.model, source)
+
+    def to_sql(self, table: str = "data") -> str:
+        """The model as one SELECT over a table, derived columns too, as `ldptree export --to sql` prints it."""
+        return export_sql(self.model, table)
 
     def __str__(self) -> str:
         """The page's summary and which estimator learned, as Markdown."""

@@ -32,8 +32,11 @@ from storage.raw.file_samples import tidy_file
 from storage.raw.formats.contents import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
-from storage.sql import quote
+from storage.raw.typed_rows import SQL_TYPES
+from storage.sql import check_predicate, literal, quote
 
+DERIVED, OWN = "ldptree derived", "ldptree row"
+"""In SQL, the table with its derived columns, and a whole row of the table."""
 WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
 """What writes a table, by the ending of its file."""
 
@@ -87,6 +90,41 @@ def row_format_of(model: Model) -> RowFormat | None:
     except ValidationError:
         raise ArtifactCorrupt(f"{where}: damaged. {remedy}") from None
     return rows if rows is not None and rows.model == model.digest else None
+
+
+def export_sql(model: Model, table: str) -> str:
+    """The model's SELECT over a table (`Model.to_sql`) that derives columns as its run did, where its summary says that.
+
+    Raises ConfigError as `Model.to_sql`, ArtifactCorrupt as `row_format_of`.
+    """
+    rows = row_format_of(model)
+    made = (
+        {}
+        if rows is None
+        else {name: rows.derive[name] for name in model.columns_needed if name in rows.derive}
+    )
+    if rows is None or not made:
+        return model.to_sql(table)
+    about, _, select = model.to_sql(DERIVED).partition("\nWITH ")
+    used = dict.fromkeys(
+        column for name, text in made.items() for column in check_predicate(text, tuple(rows.types), name)
+    )
+    missing = ", ".join(literal(text) for text in dict.fromkeys(("", *rows.nulls)))
+    raw = []
+    for name in used:
+        text = f"trim(CAST({quote(OWN)}.{quote(name)} AS VARCHAR))"
+        is_there = f"CASE WHEN {text} NOT IN ({missing}) THEN {text} END"
+        raw.append(f"TRY_CAST({is_there} AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}")
+    derived = [
+        f"TRY_CAST(TRY(({text}\n)) AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}"
+        for name, text in made.items()
+    ]
+    others = f"COLUMNS(lambda name: name NOT IN ({', '.join(map(literal, made))}))"
+    return (
+        f"{about}\nWITH {quote(DERIVED)} AS (\n  SELECT unnest({quote(OWN)}), {', '.join(derived)}\n"
+        f"  FROM (SELECT {quote(OWN)}, {', '.join(raw)} FROM (SELECT {others} FROM {quote(table)}) AS {quote(OWN)})\n"
+        f"),\n{select}"
+    )
 
 
 def predict_file(model: Path, data: Path, out: Path, tell: Callable[[str], None] = _say_nothing) -> int:

@@ -343,14 +343,14 @@ def export(
     table: Annotated[str, typer.Option(help="The table the SQL scores.")] = "data",
 ) -> None:
     """Print a model as a SELECT that scores a DuckDB table, as JSON, or as a tree for Graphviz."""
-    from tasks.predict import load_model
+    from tasks.predict import export_sql, load_model
 
     loaded = load_model(model)
     match to:
         case "sql" if not table.strip():
             raise ConfigError('--table "": no table has this name. Name the one that the SQL is to score.')
         case "sql":
-            print_file(loaded.to_sql(table))
+            print_file(export_sql(loaded, table))
         case "json":
             print_file(loaded.to_json())
         case "dot":

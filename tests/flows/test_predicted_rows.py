@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
@@ -141,6 +142,22 @@ def test_the_command_line_reads_them_by_what_stands_beside_the_model(run, folder
         out = tmp_path / f"{named.stem}.parquet"
         assert predict_file(named, folder / "rides.txt", out) == ROWS
         assert pq.read_table(out).equals(answers)
+
+
+@pytest.mark.parametrize("is_derived_before", [False, True])
+def test_sql_derives_columns_as_the_run_did(is_derived_before, run, rides, answers):
+    """Whatever a database made of the file's texts; a column of that name in the table is derived anew."""
+    table = rides.with_columns(hour=pl.lit(99)) if is_derived_before else rides
+    with duckdb.connect() as connection:
+        connection.register("arriving", table.with_row_index("number").to_arrow())
+        connection.execute(
+            "CREATE TABLE rides AS SELECT * REPLACE (nullif(miles, '-') AS miles) FROM arriving"
+        )
+        got = connection.sql(f"{run.to_sql('rides')} ORDER BY number").pl()
+    assert got["prediction"].to_list() == answers["prediction"].to_pylist()
+    for name in ("card", "cash"):
+        np.testing.assert_allclose(got[f"probability_{name}"], answers[f"probability of {name}"], atol=1e-12)
+    assert got.select(rides.columns).height == ROWS
 
 
 def untidied(frame, path):
