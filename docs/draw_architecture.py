@@ -120,10 +120,23 @@ def draw_registries() -> Iterator[str]:
         yield f"| {title} | none: a file in `{folder}/` is enough | {names} |"
 
 
+def draw_tables() -> Iterator[str]:
+    """Each table of the holders' database, its columns, and its line in the schema's docstring."""
+    schema = importlib.import_module("storage.ledger.schema")
+    lines = [line.split(maxsplit=1) for line in schema.__doc__.splitlines()[2:]]
+    assert {name for name, _ in lines} == {*schema.TABLES.tables}
+    yield "| table | columns | what its rows are |"
+    yield "|---|---|---|"
+    for name, says in lines:
+        columns = schema.TABLES.tables[name].columns.keys()
+        yield f"| {name} | {', '.join(columns)} | {says} |"
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "rooms": draw_rooms,
     "steps": draw_steps,
     "registries": draw_registries,
+    "tables": draw_tables,
 }
 
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from ldptree.protocol.protocol import Protocol as PublishedProtocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
-from storage.ledger.campaigns import Campaign
+from storage.ledger.campaigns import Campaign, Joining
 from storage.store import Store
 from tasks.page.captions import NOBODY
 from tasks.step import faults_stay_in_zone
@@ -76,12 +77,6 @@ def say_who_rows_are(store: Store | None, config: RunConfig) -> list[str]:
     return [WHO_ROWS_ARE.format(then=then)]
 
 
-def keep_cap(store: Store, config: RunConfig) -> None:
-    """Keep the lifetime cap that a run states, which holds from then on, also where the run is refused by it."""
-    with faults_stay_in_zone(store, "ledger", "holders"):
-        account_of(store, config).charge([], config.privacy.lifetime_epsilon)
-
-
 def may_already_be_charged(store: Store, config: RunConfig, held: Record) -> bool:
     """Return whether a question that is not known yet may be one that was charged already: then it would cost nothing."""
     if config.model.settings.may_ask_again:
@@ -122,9 +117,15 @@ def keep_answers(
             for question in questions_of(
                 store, config, held, protocol.digest_unmarked, protocol.rounds, form
             ):
-                files = [name for shard in question.shards for name in reports[shard].names]
-                account_of(store, config).keep_answer(question.name, files)
+                account_of(store, config).keep_answer(
+                    question.name, _files_of(reports[shard] for shard in question.shards)
+                )
             forget_drafts(store, (name for manifest in reports.values() for name in manifest.names))
+
+
+def _files_of(reports: Iterable[Manifest]) -> dict[str, str]:
+    """Return the name and digest of each file of some reports."""
+    return {report.name_of(entry): entry.digest for report in reports for entry in report.files}
 
 
 def forget_drafts(store: Store, names: Iterable[str]) -> None:
@@ -203,9 +204,6 @@ class Cost(Protocol):
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for: then it would cost nothing."""
 
-    def check_question(self, number: int, digest: str) -> None:
-        """Keep which question is put in a round, before it is. Raises BudgetError where another one was paid for."""
-
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Keep in the ledger that a round was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
 
@@ -237,7 +235,8 @@ class _Asked(ABC):
             start, stop = question.rows
             who: list[RowRange | Names] = [RowRange(source=question.source, start=start, stop=stop)]
             if config.dataset.holder != "row":
-                asked = np.load(store.file(held["answers"], f"{question.source}.asked.npy"))
+                asked = np.sort(np.load(store.file(held["answers"], f"{question.source}.asked.npy")))
+                asked.flags.writeable = False  # nobody else has it: no copy is made
                 who.append(Names(asked, named_by=(config.dataset.holder, held.facts["holder_type"])))
             charges += [
                 Charge(
@@ -272,23 +271,23 @@ class _Asked(ABC):
 @dataclass(frozen=True)
 class QuestionCost(_Asked):
     """The cost of one question, with the `protocol` that its holders agreed to, or None for a new one that is not
-    published yet. `form` is reports or totals.
+    published yet. `form` is reports or totals. `joining`: the campaign in which it is asked, if any.
     """
 
     protocol: PublishedProtocol | None
     form: str
+    joining: Joining | None = None
 
     def charge(self) -> Spent:
-        """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
+        """Charge every holder whom it asks, or nobody, in one transaction with what a campaign keeps; the same again costs
+        nothing more. Raises BudgetError, AskedSince.
+        """
         assert self.protocol is not None
-        return super().charge()
+        return self._spent(partial(self.account.charge, joining=self.joining))
 
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for."""
         return self.protocol is None and may_already_be_charged(self.store, self.config, self.held)
-
-    def check_question(self, number: int, digest: str) -> None:
-        """Keep nothing: the charge names the question, and a campaign's terms do."""
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Keep in the ledger that it was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
@@ -337,9 +336,6 @@ class TrialCost:
     def may_already_be_charged(self) -> bool:
         """Nothing is kept that it could be."""
         return False
-
-    def check_question(self, number: int, digest: str) -> None:
-        """Accept any question, as nobody has paid for another."""
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Nothing is kept. Raises ArtifactCorrupt where one question was not answered by everybody."""
@@ -408,22 +404,19 @@ class ConversationCost(_Asked):
         """Keep in the ledger that a round was answered, and by which files. Of seeded simulations, which draw lost reports
         again, and the same ones, only what their campaign received.
         """
-        files = {
-            shard.files[0].name: name
-            for shard, record in zip(shards, reports, strict=True)
-            for name in record["reports"].names
-        }
+        written = {s.files[0].name: r["reports"] for s, r in zip(shards, reports, strict=True)}
         with faults_stay_in_zone(self.store, "ledger", "holders"):
             if self.config.campaign.name:
-                received = (record["reports"] for record in reports)
-                Campaign(self.store, self.config.campaign.name).add_reports(received)
+                Campaign(self.store, self.config.campaign.name).add_reports(written.values())
             if self.config.is_seeded:
                 return
             for question in questions_of(
                 self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
             ):
-                self.account.keep_answer(question.name, [files[shard] for shard in question.shards])
-            forget_drafts(self.store, files.values())
+                self.account.keep_answer(
+                    question.name, _files_of(written[shard] for shard in question.shards)
+                )
+            forget_drafts(self.store, (name for manifest in written.values() for name in manifest.names))
 
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for."""

@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from flows import budget
-from ldptree.errors import BudgetError, ProtocolMismatch
-from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
 from storage.holders.holder_names import check_name_type
-from storage.ledger.campaigns import Campaign, file_of
+from storage.ledger.campaigns import Campaign, Joining, file_of
 from storage.ledger.lost_parts import check_state
 from storage.store import Store
 from tasks.artifacts import check_whole
 from tasks.data import source
-from tasks.holders.agreed import Agreement
 from tasks.perturb import Form, form
 
 NOT_TERMS = {
@@ -120,36 +116,27 @@ class Terms:
         now = {entry.digest for entry in raw.files}
         return [digest for digest in self.known.values() if digest not in now]
 
-    def publish(self, raw: Manifest, ingested: Record, held: Record, published: Record) -> Manifest:
-        """The protocol that holders answer to; in a campaign the first one published, and the files are kept as asked.
-
-        Raises AskedSince where another run of the campaign has asked files of its own since these terms were read.
-        """
+    def joining(self, raw: Manifest, ingested: Record, held: Record, published: Record) -> Joining | None:
+        """Return what is kept with the charge of a run in a campaign: the terms if it is the first, and its files."""
         if self.campaign is None:
-            return published["question"]
-        types = ingested.facts["types"]
-        # Before anything is fixed: a protocol that its holders cannot afford would be of no use to a later run either.
-        wanted = self.protocol or published["question"]
-        try:
-            agreement = Agreement(self.campaign.store, self.config, held.facts["n_private"])
-            protocol = cast("Protocol", agreement.question(1, wanted))
-            budget.QuestionCost(
-                self.campaign.store, self.config, raw, held, protocol, self.form(held, published)
-            ).foresee()
-        except (BudgetError, ProtocolMismatch) as fault:
-            # Another run may have asked since: its question then is the campaign's, of which these people may afford more.
-            self.campaign.check_known(self.known)
-            if isinstance(fault, BudgetError):
-                budget.keep_cap(self.campaign.store, self.config)
-            raise
+            return None
         before = self.campaign.frozen()
         names = ingested.facts.get("holder_type") if before is None else before.terms.get("holder_type")
-        frozen = self.campaign.publish(
-            published["question"], _terms(self.config, types, names), self.form(held, published)
+        files = self.campaign.store.files(held["answers"])
+        return Joining(
+            campaign=self.campaign.name,
+            protocol=self.protocol or published["question"],
+            terms=_terms(self.config, ingested.facts["types"], names),
+            form=self.form(held, published),
+            digests={entry.name: entry.digest for entry in raw.files},
+            answers=[path for path in files if path.suffixes == [".npy"]],
+            known=self.known,
         )
-        answers = [path for path in self.campaign.store.files(held["answers"]) if path.suffixes == [".npy"]]
-        self.campaign.ask({entry.name: entry.digest for entry in raw.files}, answers, known=self.known)
-        return frozen.protocol
+
+    def check_known(self) -> None:
+        """Raises AskedSince where another run of the campaign has published, or asked files, since these terms were read."""
+        if self.campaign is not None:
+            self.campaign.check_known(self.known)
 
     def form(self, held: Record, published: Record) -> Form:
         """Return whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders

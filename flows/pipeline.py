@@ -30,6 +30,7 @@ from flows.campaign import Terms
 from flows.conversation import NOTHING, Conversation, Round
 from flows.executors import CachedOnly, Call, Executor, NotComputed, Pending, Shards, known
 from flows.shards import shards_asked
+from ldptree.errors import BudgetError, ProtocolMismatch
 from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
@@ -321,6 +322,13 @@ class Pipeline:
     @cached_property
     def conversation(self) -> Conversation:
         """Every question on what was published before it; nobody answers before everybody is charged."""
+        while True:
+            try:
+                return self._converse()
+            except AskedSince:
+                self._begin_again()
+
+    def _converse(self) -> Conversation:
         rounds: list[Round] = []
         spent: Spent | None = None
         for number in count(1):
@@ -383,8 +391,6 @@ class Pipeline:
         if rounds and (self.terms.config.asks_once or _is_last(rounds[-1])):
             return None
         if not rounds and not self.config.model.in_rounds:
-            if not self.executor.only_looks:
-                _ = self.protocol  # before what it rests on is used: it may be made anew
             return Round(1, self.published, lambda: self.protocol)
         number = len(rounds) + 1
         asked = self.made(self.executor.step(partition, lambda: self.of_partition(rounds), number))
@@ -392,16 +398,10 @@ class Pipeline:
             return None
         return Round(number, asked, lambda: asked["question"])
 
-    @cached_property
+    @property
     def protocol(self) -> Manifest:
-        """The first question; in a campaign the first one published."""
-        if self.executor.only_looks:
-            return self.terms.protocol or self.published["question"]
-        while True:
-            try:
-                return self.terms.publish(self.raw, self.ingested, self.held, self.published)
-            except AskedSince:
-                self._begin_again()
+        """The first question; in a campaign the first one published. Raises NotComputed."""
+        return self.terms.protocol or self.published["question"]
 
     def _begin_again(self) -> None:
         """Forget every step so far, to choose anew who is asked. Steps that stay the same are found in the store."""
@@ -438,7 +438,8 @@ class Pipeline:
             return TrialCost(config, asks_parts=self.charges_first)
         if not self.charges_first:
             protocol = cast("Protocol", question)
-            return QuestionCost(self.store, config, self.raw, held, protocol, self.form(asked))
+            joining = self.terms.joining(self.raw, self.ingested, held, known(self.published))
+            return QuestionCost(self.store, config, self.raw, held, protocol, self.form(asked), joining)
         return ConversationCost(self.store, config, self.raw, held, self._key_of_conversation)
 
     @property
@@ -473,7 +474,12 @@ class Pipeline:
         if before is not None and self.charges_first:
             return before
         self.may_have_asked = True
-        spent: Spent = self.executor.charge(lambda: self.cost(asked), self._unknown_cost)
+        try:
+            spent: Spent = self.executor.charge(lambda: self.cost(asked), self._unknown_cost)
+        except (BudgetError, ProtocolMismatch):
+            # Another run may have asked since: its question then is the campaign's, of which these people may afford more.
+            self.terms.check_known()
+            raise
         return spent
 
     @cached_property
@@ -492,7 +498,9 @@ class Pipeline:
         """The reports of everybody whom a question asks, each drawn once."""
         looks = self.executor.only_looks
         if not looks:
-            self.cost(asked).check_question(asked.number, asked.question().digest)
+            cost = self.cost(asked)
+            if isinstance(cost, ConversationCost):  # one charge pays for questions that it does not name
+                cost.check_question(asked.number, asked.question().digest)
         reports = self.executor.shards(perturb, lambda: (self.of_perturb(asked), self.shards), asked.number)
         if not looks:
             shards: list[Manifest] = [record["shard"] for record in self.shards]

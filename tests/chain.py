@@ -33,6 +33,8 @@ from schemas.manifest import Manifest, Record
 from storage import tables
 from storage.formats import stamped
 from storage.holders.secret import SECRET, SECRET_BYTES
+from storage.ledger.accounts import Account
+from storage.ledger.campaigns import AskedSince, Campaign, Joining
 from storage.raw import raw_files
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, write_protocol
@@ -123,7 +125,11 @@ class Chain(Pipeline):
 
     @cached_property
     def spent(self) -> Spent:
-        return self.charge(self.first, None)
+        while True:
+            try:
+                return self.charge(self.first, None)
+            except AskedSince:
+                self._begin_again()
 
     @cached_property
     def reports(self) -> list[Record]:
@@ -141,7 +147,8 @@ class Chain(Pipeline):
     def conversation(self) -> Conversation:
         if self.charges_first:
             return super().conversation
-        return Conversation([replace(self.first, reports=self.reports, left=self.totals)], self.spent)
+        spent = self.spent  # before the question, which may be another since
+        return Conversation([replace(self.first, reports=self.reports, left=self.totals)], spent)
 
 
 class RoundsChain(Pipeline):
@@ -374,6 +381,21 @@ def zones_of(folder: Path) -> ZoneFolders:
     """Both zones below one folder, faults with the holders."""
     holders = folder / "holders"
     return ZoneFolders(public=folder / "public", holders=holders, faults=holders / "faults.txt")
+
+
+def join_campaign(
+    store: Store,
+    name: str,
+    digests: Mapping[str, str],
+    answers: Sequence[Path] = (),
+    *,
+    protocol: Manifest,
+    **other: Any,
+) -> None:
+    """Join a campaign as a run does that charges nobody; `other` are fields of `Joining`."""
+    usual: dict[str, Any] = {"terms": {}, "form": "reports", "known": Campaign(store, name).asked()} | other
+    joining = Joining(campaign=name, protocol=protocol, digests=digests, answers=answers, **usual)
+    Account(store, None).charge([], None, joining=joining)
 
 
 def example_protocol(mechanism: str = "grr", *, epsilon: float = 1.0, **changes: Any) -> Protocol:

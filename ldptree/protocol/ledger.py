@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ UNITS = 10**12
 LEEWAY = 10**9
 """What rounding explains over a cap is let through up to this fraction of it."""
 QUESTIONS_LISTED = 8
+PART = 2**21
+"""Hashes of names that are looked at together, 16 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,8 @@ class Names:
     named_by    where names come from and what they are, as (column, type): in one ledger a column has one type. None: not known.
     """
 
-    hashes: NDArray[np.uint64]
+    _kept: NDArray[np.uint64] | Callable[[], Iterable[NDArray[np.uint64]]]
+    _n: int
     named_by: tuple[str, str] | None
 
     def __init__(
@@ -73,23 +77,52 @@ class Names:
         named_by: tuple[str, str] | None = None,
     ) -> None:
         if isinstance(hashes, np.ndarray) and hashes.dtype == np.uint64 and hashes.ndim == 1:
-            kept = hashes.copy()
+            kept = hashes.copy() if hashes.flags.writeable else hashes
         else:
             try:
                 kept = np.array([index(value) for value in hashes], np.uint64)
             except (TypeError, OverflowError):
                 raise BudgetError("names: hashes are whole numbers of 0 to 2^64 - 1, [n]") from None
         if not (kept[1:] > kept[:-1]).all():
-            kept.sort()
+            kept = np.sort(kept)
             kept = kept[np.append(kept[1:] != kept[:-1], True)]  # np.unique takes ten times as long
         kept.flags.writeable = False
-        object.__setattr__(self, "hashes", kept)
-        object.__setattr__(self, "named_by", named_by)
+        self._keep(kept, len(kept), named_by)
+
+    @classmethod
+    def in_parts(
+        cls,
+        parts: Callable[[], Iterable[NDArray[np.uint64]]],
+        n: int,
+        *,
+        named_by: tuple[str, str] | None = None,
+    ) -> Names:
+        """Return n names that `parts` reads anew at each use, in parts that are sorted, one after the other."""
+        names = object.__new__(cls)
+        names._keep(parts, n, named_by)
+        return names
+
+    def _keep(self, kept: Any, n: int, named_by: tuple[str, str] | None) -> None:
+        for name, value in (("_kept", kept), ("_n", n), ("named_by", named_by)):
+            object.__setattr__(self, name, value)
+
+    def parts(self) -> Iterator[NDArray[np.uint64]]:
+        """The hashes, at most `PART` at a time."""
+        if callable(self._kept):
+            yield from self._kept()
+        else:
+            yield from (self._kept[start : start + PART] for start in range(0, self._n, PART))
+
+    @property
+    def hashes(self) -> NDArray[np.uint64]:
+        """All hashes."""
+        return np.concatenate([NOBODY, *self._kept()]) if callable(self._kept) else self._kept
 
     def __len__(self) -> int:
-        return len(self.hashes)
+        return self._n
 
 
+NOBODY: NDArray[np.uint64] = np.empty(0, np.uint64)
 Who = RowRange | Names
 
 _SHOWN_AS_NOTHING = re.compile(
@@ -209,12 +242,26 @@ class Ledger:
 
     def spent_on(self, who: Who) -> tuple[tuple[str, float], ...]:
         """The questions that any of these holders answered, as (about, epsilon), oldest first."""
-        return tuple((entry.about or entry.question, entry.epsilon) for entry in self._book.on(who))
+        return self._book.spent_on(who)
 
     def largest_spend(self) -> Spend:
         """The largest spend of any holder, and on what."""
-        most, holder = self._book.largest
-        return Spend(epsilon=most / UNITS, on=() if holder is None else self.spent_on(holder))
+        return self._book.largest
+
+    def count_by_spend(self) -> dict[str, dict[float, int]]:
+        """Return how many holders spent how much in all, of those known by "name", and of rows whose holders have none."""
+        named = {entry.question for entry in self.entries if isinstance(entry.who, Names)}
+        rows = _Book(tuple(entry for entry in self.entries if entry.question not in named))
+        counts = {"name": Counter[int](), "row": Counter[int]()}
+        for _, spent in self._book.sums_by_name():
+            units, n = np.unique(spent, return_counts=True)
+            counts["name"].update(dict(zip(units.tolist(), n.tolist(), strict=True)))
+        for edges, sums in rows.by_row.values():
+            for units, n in zip(sums[:-1].tolist(), np.diff(edges).tolist(), strict=True):
+                counts["row"][units] += n if units else 0
+        return {
+            known_by: {units / UNITS: n for units, n in of.items() if n} for known_by, of in counts.items()
+        }
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -280,24 +327,7 @@ class _Book:
         return by_question
 
     @cached_property
-    def _by_name(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Every holder with a name, sorted, and their units."""
-        named = [
-            (e.who.hashes, units_of(e.epsilon, "epsilon")) for e in self.entries if isinstance(e.who, Names)
-        ]
-        if not named:
-            return np.empty(0, np.uint64), np.empty(0, np.int64)
-        if len(named) == 1:
-            return named[0][0], np.full(len(named[0][0]), named[0][1])
-        hashes = np.concatenate([h for h, _ in named])
-        units = np.repeat(np.array([u for _, u in named], np.int64), [len(h) for h, _ in named])
-        order = np.argsort(hashes, kind="stable")
-        hashes, units = hashes[order], units[order]
-        first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
-        return hashes[first], np.add.reduceat(units, first)
-
-    @cached_property
-    def _by_row(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def by_row(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Of each source the rows at which the sum changes, and the units from each of them to the next."""
         ranges: dict[str, list[tuple[int, int, int]]] = {}
         for entry in self.entries:
@@ -317,10 +347,8 @@ class _Book:
     def most(self, who: Who) -> tuple[int, Who | None]:
         """The most units spent by one of these holders, and a holder who did."""
         if isinstance(who, Names):
-            hashes, units = self._by_name
-            at = np.searchsorted(hashes, who.hashes)[_are_in(who.hashes, hashes)]
-            return _named_most(hashes[at], units[at])
-        edges, spent = self._by_row.get(who.source, (np.empty(0, np.int64), np.empty(0, np.int64)))
+            return self._most_named(who)
+        edges, spent = self.by_row.get(who.source, (np.empty(0, np.int64), np.empty(0, np.int64)))
         is_met = (edges[:-1] < who.stop) & (edges[1:] > who.start)
         if not is_met.any():
             return 0, None
@@ -328,15 +356,43 @@ class _Book:
         row = max(int(edges[best]), who.start)
         return int(spent[best]), RowRange(source=who.source, start=row, stop=row + 1)
 
+    def sums_by_name(
+        self, who: Names | None = None
+    ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+        """Everybody of these who was charged, or everybody who has a name, sorted, and their units; part by part."""
+        named = [(entry.who, entry.epsilon) for entry in self.entries if isinstance(entry.who, Names)]
+        units = np.array([units_of(epsilon, "epsilon") for _, epsilon in named], np.int64)
+        for window in _side_by_side([*(names for names, _ in named), *([] if who is None else [who])]):
+            hashes, spent = _added_up(window[: len(named)], units)
+            is_wanted = slice(None) if who is None else _are_in(hashes, window[-1])
+            yield hashes[is_wanted], spent[is_wanted]
+
+    def _most_named(self, who: Names | None = None) -> tuple[int, Who | None]:
+        """The most units spent by one of these holders, or of all who have names, and who did."""
+        most: int = 0
+        holder: Who | None = None
+        for hashes, spent in self.sums_by_name(who):
+            if len(spent) and spent.max() > most:
+                best = int(np.argmax(spent))
+                most, holder = int(spent[best]), Names(hashes[best : best + 1])
+        return most, holder
+
     @cached_property
-    def largest(self) -> tuple[int, Who | None]:
-        """The most units spent by any holder, and a holder who did."""
-        candidates = [_named_most(*self._by_name)]
-        candidates += [
-            self.most(RowRange(source=source, start=int(edges[0]), stop=int(edges[-1])))
-            for source, (edges, _) in self._by_row.items()
+    def largest(self) -> Spend:
+        """The largest spend of any holder, and on what."""
+        candidates = [
+            self._most_named(),
+            *(
+                self.most(RowRange(source=source, start=int(edges[0]), stop=int(edges[-1])))
+                for source, (edges, _) in self.by_row.items()
+            ),
         ]
-        return max(candidates, key=lambda pair: pair[0])
+        most, holder = max(candidates, key=lambda pair: pair[0])
+        return Spend(epsilon=most / UNITS, on=() if holder is None else self.spent_on(holder))
+
+    def spent_on(self, who: Who) -> tuple[tuple[str, float], ...]:
+        """The questions that any of these holders answered, as (about, epsilon), oldest first."""
+        return tuple((entry.about or entry.question, entry.epsilon) for entry in self.on(who))
 
     def on(self, who: Who) -> list[Charge]:
         """An entry for each question that any of these holders answered, oldest first."""
@@ -372,11 +428,31 @@ def format_epsilon(epsilon: float) -> str:
     return f"{epsilon:.12g}"
 
 
-def _named_most(hashes: NDArray[np.uint64], units: NDArray[np.int64]) -> tuple[int, Who | None]:
-    if not len(units):
-        return 0, None
-    best = int(np.argmax(units))
-    return int(units[best]), Names(hashes[best : best + 1])
+def _side_by_side(lists: Sequence[Names]) -> Iterator[list[NDArray[np.uint64]]]:
+    """Several sorted lists, in windows with all hashes of each of them up to one bound, so that memory holds a part of each."""
+    read = [filter(len, names.parts()) for names in lists]
+    waiting = [next(parts, NOBODY) for parts in read]
+    while any(map(len, waiting)):
+        bound = min(part[-1] for part in waiting if len(part))
+        stops = [int(np.searchsorted(part, bound, "right")) for part in waiting]
+        yield [part[:stop] for part, stop in zip(waiting, stops, strict=True)]
+        for at, stop in enumerate(stops):
+            waiting[at] = waiting[at][stop:] if stop < len(waiting[at]) else next(read[at], NOBODY)
+
+
+def _added_up(
+    lists: Sequence[NDArray[np.uint64]], units: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Everybody in some sorted lists, sorted, and the sums of the units of the lists that they are in."""
+    met = [at for at, hashes in enumerate(lists) if len(hashes)]
+    if len(met) <= 1:
+        return (lists[met[0]], np.full(len(lists[met[0]]), units[met[0]])) if met else (NOBODY, units[:0])
+    hashes = np.concatenate([lists[at] for at in met])
+    each = np.repeat(units[met], [len(lists[at]) for at in met])
+    order = np.argsort(hashes, kind="stable")
+    hashes, each = hashes[order], each[order]
+    first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    return hashes[first], np.add.reduceat(each, first)
 
 
 def _are_in(some: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -389,8 +465,7 @@ def _are_in(some: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.
 
 def _meet(who: Who, other: Who) -> bool:
     if isinstance(who, Names) and isinstance(other, Names):
-        few, many = sorted((who.hashes, other.hashes), key=len)
-        return bool(_are_in(few, many).any())
+        return any(_are_in(*window).any() for window in _side_by_side([who, other]))
     if isinstance(who, RowRange) and isinstance(other, RowRange):
         return who.source == other.source and who.start < other.stop and other.start < who.stop
     return False
@@ -399,11 +474,13 @@ def _meet(who: Who, other: Who) -> bool:
 def _less(who: Who, asked: Sequence[Who]) -> list[Who]:
     """Those of `who` who are in none of `asked`, as names or as ranges."""
     if isinstance(who, Names):
-        left = who.hashes
+        left = who
         for other in asked:
             if isinstance(other, Names):
-                left = left[~_are_in(left, other.hashes)]
-        return [Names(left, named_by=who.named_by)] if len(left) else []
+                windows = _side_by_side([left, other])
+                new = np.concatenate([NOBODY, *(some[~_are_in(some, others)] for some, others in windows)])
+                left = left if len(new) == len(left) else Names(new, named_by=who.named_by)
+        return [left] if len(left) else []
     parts: list[RowRange] = [who]
     for other in asked:
         if isinstance(other, RowRange) and other.source == who.source:

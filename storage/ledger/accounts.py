@@ -6,20 +6,23 @@ each sees what the one before it spent. What a charge means: `ldptree.protocol.l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Row
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from storage.holders.holder_names import check_name_type
-from storage.ledger.campaigns import another_file
+from storage.ledger.campaigns import Joining, another_file
 from storage.ledger.database import Database
 from storage.ledger.schema import ANSWERS, CAPS, CHARGES, QUESTIONS
 from storage.ledger.transactions import Snapshot, Transaction
 from storage.objects.object_store import sizes_of
-from storage.store import Store
+from storage.store import Condition, Store
 
 RELEASE = "release"
 
@@ -44,16 +47,24 @@ class Account:
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
         """Return what `charge` would return, without writing anything. Raises what `charge` raises."""
         with self._database.reading() as kept:
-            ledger, first = self._read(kept)
             self._check_answers(kept, charges)
-        ledger.hold_to(cap)
-        self._spend(ledger, first, charges, room)
+            ledger, first = self._read(kept)
+            ledger.hold_to(cap)
+            self._spend(ledger, first, charges, room)
         return ledger
 
-    def charge(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
+    def charge(
+        self,
+        charges: Sequence[Charge],
+        cap: float | None,
+        room: Sequence[Charge] = (),
+        *,
+        joining: Joining | None = None,
+    ) -> Ledger:
         """Spend all of these or none, and keep that before anybody answers; returns what is spent now.
 
-        `room` is for what may be asked of the same holders later, as in `Ledger.spend`.
+        `room` is for what may be asked of the same holders later, as in `Ledger.spend`. `joining`: the campaign that they answer
+        in, whose terms and files are kept with the charge, or neither.
         A `cap` that was stated holds from now on, even where these charges are refused by it.
 
         Raises:
@@ -61,9 +72,12 @@ class Account:
                 whether these are rows of people who were charged before; nothing is spent.
             ProtocolMismatch: a column names these holders by another type than before; nothing is spent.
             ArtifactCorrupt: the ledger is not what was written, or answers to one of these questions went missing.
+            AskedSince: another run of the campaign was faster; nothing is spent.
         """
         refused: BudgetError | None = None
         with self._database.writing() as kept:
+            if joining is not None:
+                joining.check(kept)
             self._check_answers(kept, charges)
             ledger, first = self._read(kept)
             is_lowered = ledger.hold_to(cap)
@@ -73,23 +87,25 @@ class Account:
                 refused, added = fault, ()
             if is_lowered:
                 kept.insert(CAPS, account=self.name, cap=cap)
+            if joining is not None and refused is None:
+                joining.keep(kept)
             for charge in added:
                 self._insert(kept, charge)
         if refused is not None:
             raise refused
         return ledger
 
-    def keep_answer(self, question: str, files: Sequence[str]) -> None:
-        """Record in which files a question was answered, so that it is never answered a second time."""
+    def keep_answer(self, question: str, files: Mapping[str, str]) -> None:
+        """Record in which files a question was answered, with their digests, so that it is never answered a second time."""
         sizes = sizes_of(self.store.objects, files)
         with self._database.writing() as kept:
             if not kept.rows(ANSWERS, account=self.name, question=question):
-                for name in sorted(files):
-                    size = sizes.get(name, 0)
-                    kept.insert(ANSWERS, account=self.name, question=question, file=name, size=size)
+                for name, digest in sorted(files.items()):
+                    of_file = {"file": name, "size": sizes.get(name, 0), "digest": digest}
+                    kept.insert(ANSWERS, account=self.name, question=question, **of_file)
 
     def is_answered(self, question: str) -> bool:
-        """Return whether a question's answers were kept. Raises ArtifactCorrupt where they went missing since."""
+        """Return whether a question's answers were kept. Raises ArtifactCorrupt where they are missing or changed since."""
         with self._database.reading() as kept:
             return self._is_answered(kept, question)
 
@@ -107,7 +123,9 @@ class Account:
         """Spend these in a ledger, and return what had not been spent before. Raises as `charge`."""
         _check_names(ledger, charges)
         self._check_files(ledger, first, charges)
-        return ledger.spend(charges, room)
+        added = ledger.spend(charges, room)
+        ledger.largest_spend()  # reads everybody while the transaction lasts, and is kept
+        return added
 
     def _check_files(self, ledger: Ledger, first: Sequence[Charge], charges: Sequence[Charge]) -> None:
         """Refuse a new question under a cap beside files that were not charged together first, if rows are holders in one of
@@ -130,25 +148,52 @@ class Account:
             self._is_answered(kept, question)
 
     def _is_answered(self, kept: Snapshot, question: str) -> bool:
-        files = [row.file for row in kept.rows(ANSWERS, account=self.name, question=question)]
-        there = sizes_of(self.store.objects, files)
-        for name in files:
-            if name not in there:
+        answers = kept.rows(ANSWERS, account=self.name, question=question)
+        for row in answers:
+            if (condition := self._condition(row.file, row.digest)) != "present":
                 raise ArtifactCorrupt(
-                    f"{name}: these reports were received, and are now missing. Asking their holders again would spend "
+                    f"{row.file}: these reports were received, and are now {condition}. Asking their holders again would spend "
                     "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
                 )
-        return bool(files)
+        return bool(answers)
+
+    def _condition(self, name: str, digest: str) -> Condition:
+        hasher = self.store.hasher("curator")
+        try:
+            path = self.store.objects.whole_path(name, lambda path: hasher.of_file(path) == digest)
+        except FileNotFoundError:
+            return "missing"
+        return "damaged" if path is None else "present"
 
     def _read(self, kept: Snapshot) -> tuple[Ledger, list[Charge]]:
         """The ledger, and what was charged first, at once."""
         rows = kept.rows(CHARGES, account=self.name)
-        entries = [_charge_of(kept, row) for row in rows]
+        sizes = kept.sizes_of_lists()
+        entries = [self._charge_of(kept, row, sizes) for row in rows]
         cap = min((row.cap for row in kept.rows(CAPS, account=self.name)), default=None)
         first = [
             entry for row, entry in zip(rows, entries, strict=True) if row.transaction == rows[0].transaction
         ]
         return Ledger(cap=cap, entries=entries), first
+
+    def _charge_of(self, kept: Snapshot, row: Row[Any], sizes: Mapping[int, int]) -> Charge:
+        """The charge that a row holds. Its people are read when they are looked at."""
+        who: RowRange | Names
+        if row.people is None:
+            who = RowRange(source=row.source, start=row.start, stop=row.stop)
+        else:
+            named_by = None if row.named_by is None else (row.named_by, row.name_type)
+            parts = partial(self._people, kept, row.people)
+            who = Names.in_parts(parts, sizes.get(row.people, 0), named_by=named_by)
+        return Charge(question=row.question, epsilon=row.epsilon, who=who, about=row.about)
+
+    def _people(self, kept: Snapshot, of: int) -> Iterable[NDArray[np.uint64]]:
+        if kept.is_open:
+            return kept.people(of)
+        with (
+            self._database.reading() as anew
+        ):  # one list at a time: there may be more of them than connections
+            return list(anew.people(of))
 
     def _insert(self, kept: Transaction, charge: Charge) -> None:
         values: dict[str, Any] = {
@@ -160,21 +205,10 @@ class Account:
         if isinstance(charge.who, RowRange):
             values |= {"source": charge.who.source, "start": charge.who.start, "stop": charge.who.stop}
         else:
-            values["people"] = kept.insert_people(charge.who.hashes)
+            values["people"] = kept.insert_people(charge.who.parts())
             if charge.who.named_by is not None:
                 values["named_by"], values["name_type"] = charge.who.named_by
         kept.insert(CHARGES, **values)
-
-
-def _charge_of(kept: Snapshot, row: Row[Any]) -> Charge:
-    """The charge that a row holds."""
-    who: RowRange | Names
-    if row.people is None:
-        who = RowRange(source=row.source, start=row.start, stop=row.stop)
-    else:
-        named_by = None if row.named_by is None else (row.named_by, row.name_type)
-        who = Names(kept.people(row.people), named_by=named_by)
-    return Charge(question=row.question, epsilon=row.epsilon, who=who, about=row.about)
 
 
 def _ways_by_file(charges: Sequence[Charge]) -> dict[str, set[str]]:

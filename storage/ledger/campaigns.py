@@ -6,7 +6,7 @@ Its protocol and its reports lie in the curator's zone. Never rewritten, never c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldptree.errors import BudgetError, ProtocolMismatch
+from ldptree.errors import BudgetError, LdptreeError, ProtocolMismatch
+from ldptree.protocol.ledger import Names
 from schemas.manifest import Manifest
 from storage.digests import Hasher, canonical
 from storage.ledger.database import Database
 from storage.ledger.schema import CAMPAIGNS, FILES, REPORTS
-from storage.ledger.transactions import Snapshot
+from storage.ledger.transactions import Snapshot, Transaction
 from storage.store import Store
 
 
-class AskedSince(Exception):  # noqa: N818 - no error: who is asked has to be chosen anew
-    """Another run of the campaign has asked files of its own meanwhile."""
+class AskedSince(LdptreeError):  # noqa: N818 - no error: who is asked has to be chosen anew
+    """Another run of the campaign has published its terms, or asked files of its own, meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +56,11 @@ class Campaign:
         (row,) = published
         return Frozen(Manifest.model_validate_json(row.protocol), json.loads(row.terms), row.form)
 
-    def publish(self, protocol: Manifest, terms: Mapping[str, Any], form: str) -> Frozen:
-        """Freeze a protocol, its terms and the form of its reports; where another run was first, its ones are returned.
-
-        Raises ProtocolMismatch where that run's terms were others.
-        """
-        text, fixed = protocol.model_dump_json(), canonical(dict(terms)).decode()
-        with self._database.writing() as kept:
-            if not kept.rows(CAMPAIGNS, name=self.name):
-                kept.insert(CAMPAIGNS, name=self.name, protocol=text, terms=fixed, form=form)
-        frozen = self.frozen()
-        assert frozen is not None
-        self.check_terms(terms)
-        return frozen
-
     def check_terms(self, terms: Mapping[str, Any]) -> None:
         """Raises ProtocolMismatch where a run would collect on other terms than those published."""
         frozen = self.frozen()
-        if frozen is None:
-            return
-        now = json.loads(canonical(dict(terms)))
-        before = frozen.terms
-        changed = sorted(key for key in now.keys() | before.keys() if now.get(key) != before.get(key))
-        if changed:
-            raise ProtocolMismatch(
-                f"campaign {self.name!r} was published with another {', '.join(changed)}. Its terms are fixed: "
-                "set them back, or begin a campaign of another name (its holders then spend epsilon anew)."
-            )
+        if frozen is not None:
+            _check_terms(self.name, frozen.terms, terms)
 
     def add_reports(self, reports: Iterable[Manifest]) -> None:
         """Record that files of reports were received. A second file with the same content has a record of its own."""
@@ -110,10 +89,7 @@ class Campaign:
     def asked(self) -> dict[str, str]:
         """Name to keyed digest of every file whose holders were asked, oldest first."""
         with self._database.reading() as kept:
-            return self._asked(kept)
-
-    def _asked(self, kept: Snapshot) -> dict[str, str]:
-        return {row.name: row.digest for row in kept.rows(FILES, campaign=self.name)}
+            return _asked(kept, self.name)
 
     def check_files(self, digests: Mapping[str, str], *, takes_more: bool = True) -> None:
         """Raises BudgetError where a file that was asked before has changed, as its rows would be asked twice; or, unless a
@@ -134,29 +110,6 @@ class Campaign:
         asked = list(self.asked())
         return sorted(digests, key=lambda name: asked.index(name) if name in asked else len(asked))
 
-    def ask(
-        self, digests: Mapping[str, str], answers: Iterable[Path] = (), *, known: Mapping[str, str]
-    ) -> None:
-        """Record that holders of these files are asked, and, if they have names, who has a role (`DIGEST.npy`).
-
-        Written before any of them reports, and after the terms are fixed on which they were chosen. `known`: the files that were
-        asked when they were chosen. Raises AskedSince where others were asked since: who is in those must not be asked here too.
-        """
-        paths = {path.stem: path for path in answers}
-        with self._database.writing() as kept:
-            asked = self._asked(kept)
-            _check_known(asked, known)
-            lists = {row.digest: row.people for row in kept.rows(FILES, campaign=self.name)}
-            run = _of_run(digests.values())
-            for name, digest in digests.items():
-                if name in asked:
-                    continue
-                if digest not in lists:
-                    has_names = digest in paths
-                    lists[digest] = kept.insert_people(np.load(paths[digest])) if has_names else None
-                people = lists[digest]
-                kept.insert(FILES, campaign=self.name, name=name, digest=digest, people=people, run=run)
-
     def check_known(self, known: Mapping[str, str]) -> None:
         """Raises AskedSince where files were asked that are not among these."""
         _check_known(self.asked(), known)
@@ -167,7 +120,54 @@ class Campaign:
         with self._database.reading() as kept:
             rows = kept.rows(FILES, campaign=self.name)
             lists = {row.people for row in rows if row.digest in wanted and row.people is not None}
-            return np.unique(np.concatenate([np.empty(0, np.uint64), *map(kept.people, sorted(lists))]))
+            parts = [part for of in sorted(lists) for part in kept.people(of)]
+            return np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joining:
+    """A run that joins a campaign, in the transaction that charges its holders: nobody is drawn before all of it is committed.
+
+    protocol  the question, which the campaign publishes if this run is its first, with `terms` and `form`.
+    digests   keyed digest of each file whose holders are asked, by name.
+    answers   who has a role in them, if holders have names: files `DIGEST.npy`.
+    known     the files that had been asked when these were chosen.
+    """
+
+    campaign: str
+    protocol: Manifest
+    terms: Mapping[str, Any]
+    form: str
+    digests: Mapping[str, str]
+    answers: Sequence[Path]
+    known: Mapping[str, str]
+
+    def check(self, kept: Snapshot) -> None:
+        """Raises AskedSince where others were asked since these were chosen, who must not be asked here too, or another question
+        was published; ProtocolMismatch where the published terms are others.
+        """
+        _check_known(_asked(kept, self.campaign), self.known)
+        for row in kept.rows(CAMPAIGNS, name=self.campaign):
+            _check_terms(self.campaign, json.loads(row.terms), self.terms)
+            if Manifest.model_validate_json(row.protocol) != self.protocol:
+                raise _asked_since()
+
+    def keep(self, kept: Transaction) -> None:
+        """Freeze the terms where none were published, and keep the files and who has a role in them."""
+        if not kept.rows(CAMPAIGNS, name=self.campaign):
+            text, fixed = self.protocol.model_dump_json(), canonical(dict(self.terms)).decode()
+            kept.insert(CAMPAIGNS, name=self.campaign, protocol=text, terms=fixed, form=self.form)
+        files = kept.rows(FILES, campaign=self.campaign)
+        asked, lists = {row.name for row in files}, {row.digest: row.people for row in files}
+        paths, run = {path.stem: path for path in self.answers}, _of_run(self.digests.values())
+        for name, digest in self.digests.items():
+            if name in asked:
+                continue
+            if digest not in lists:
+                named = Names(np.load(paths[digest])) if digest in paths else None
+                lists[digest] = None if named is None else kept.insert_people(named.parts())
+            of_file = {"name": name, "digest": digest, "people": lists[digest], "run": run}
+            kept.insert(FILES, campaign=self.campaign, **of_file)
 
 
 def campaigns_in(store: Store) -> list[Campaign]:
@@ -181,9 +181,27 @@ def _of_run(digests: Iterable[str]) -> str:
     return Hasher().of_value(sorted(digests))
 
 
+def _asked(kept: Snapshot, campaign: str) -> dict[str, str]:
+    return {row.name: row.digest for row in kept.rows(FILES, campaign=campaign)}
+
+
+def _check_terms(campaign: str, before: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
+    now = json.loads(canonical(dict(terms)))
+    changed = sorted(key for key in now.keys() | before.keys() if now.get(key) != before.get(key))
+    if changed:
+        raise ProtocolMismatch(
+            f"campaign {campaign!r} was published with another {', '.join(changed)}. Its terms are fixed: "
+            "set them back, or begin a campaign of another name (its holders then spend epsilon anew)."
+        )
+
+
 def _check_known(asked: Mapping[str, str], known: Mapping[str, str]) -> None:
     if not asked.items() <= known.items():
-        raise AskedSince
+        raise _asked_since()
+
+
+def _asked_since() -> AskedSince:
+    return AskedSince("another run of this campaign was faster, and nobody was asked. Run the same command.")
 
 
 def another_file(name: str, others: str, *, may_be_new: bool) -> BudgetError:

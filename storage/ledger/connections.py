@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
@@ -20,7 +21,7 @@ from sqlalchemy.pool import NullPool
 
 from ldptree.errors import ArtifactCorrupt, ConfigError, LdptreeError
 from storage.ledger.schema import APPLICATION, ORIGIN, TABLES, TRANSACTIONS, VERSION
-from storage.ledger.transactions import Transaction
+from storage.ledger.transactions import Changed, Transaction
 from storage.objects.object_store import NotReached, ObjectStore
 
 DATABASE = "holders/holders.db"
@@ -112,6 +113,12 @@ def create(url: URL, secret: str) -> None:
         connection.commit()
 
 
+def copy(url: URL, to: Path) -> None:
+    """Copy a database of SQLite as it is at one moment into a file; whoever writes meanwhile goes on. Raises sqlite3.Error."""
+    with closing(_engine(url).raw_connection()) as raw, closing(sqlite3.connect(to)) as target:
+        raw.driver_connection.backup(target)  # type: ignore[union-attr]
+
+
 def version_of(connection: Connection) -> int | None:
     """Return the version of the schema; None where it is no holders' database."""
     if connection.dialect.name != "sqlite":
@@ -144,6 +151,8 @@ def faults_in_words(where: str, damaged: ArtifactCorrupt) -> Iterator[None]:
     """Raise what the database raises in our words, as OSError, `damaged` or LdptreeError."""
     try:
         yield
+    except Changed:
+        raise damaged from None
     except DBAPIError as fault:
         code = getattr(fault.orig, "sqlite_errorcode", None)
         state = getattr(fault.orig, "sqlstate", None)

@@ -54,6 +54,15 @@ class Database:
         return self._url.render_as_string(hide_password=True) if self._path is None else str(self._path)
 
     @property
+    def server_name(self) -> str | None:
+        """The name that a server of databases knows it by; None where it is a file."""
+        return self._url.database if self._path is None else None
+
+    def copy_to(self, path: Path) -> None:
+        """Copy a file's database, as it is at one moment, into another file. Raises sqlite3.Error."""
+        connections.copy(self._url, path)
+
+    @property
     def is_there(self) -> bool:
         """Return whether it was made. Raises OSError."""
         if self._path is not None:
@@ -90,15 +99,10 @@ class Database:
         self._tell(last)
 
     def check(self, snapshot: Snapshot, outside: Mapping[str, Last]) -> Last:
-        """Return the last transaction. Raises ArtifactCorrupt where anything is not what was written, or what stands `outside`
-        is not known.
+        """Return the last transaction. Raises Changed where anything is not what was inserted, and ArtifactCorrupt where what
+        stands `outside` is not known.
         """
-        try:
-            transactions = snapshot.transactions()
-        except (KeyError, TypeError, ValueError):
-            transactions = []
-        if not transactions:
-            raise self._damaged
+        transactions = snapshot.transactions()
         for name, last in outside.items():
             if transactions[last.number : last.number + 1] != [last]:
                 older = f"older than {self._objects.where(name)}, or of another history"
@@ -155,7 +159,8 @@ class Database:
         if self.is_there:
             return
         secret = check_value(secret_of(self._objects))
-        self._objects.settle("holders")  # another process may have just named the secret and stopped
+        if not self._objects.is_shared:  # another process may have just named the secret and stopped
+            fsync(self._objects.root / "holders")
         if self._path is None:
             with self._faults():
                 connections.create(self._url, secret)

@@ -4,7 +4,7 @@ origin           the database itself: which work folder's secret it began with
 transactions     the digest of everything up to each transaction
 caps             lifetime caps that were stated
 charges          what a question cost each of some holders, who are rows of a file or people
-people           lists of people, by sorted 64-bit keyed hashes of their names, in parts of at most 16 MiB
+people           lists of people, by sorted 64-bit keyed hashes of their names, in parts of at most 16 MiB, with their digests
 questions        which question was put where one charge pays for several
 answers          by which files of reports a question was answered
 campaigns        the protocol and the terms that a campaign's first run published
@@ -20,8 +20,6 @@ from sqlalchemy import BigInteger, Column, Double, Integer, LargeBinary, MetaDat
 VERSION = 1
 APPLICATION = 0x6C647074
 """SQLite's `application_id` of a holders' database, "ldpt"."""
-MOST_OF_A_PART = 2**21
-"""Hashes in a part of a list of people: 16 MiB."""
 TABLES = MetaData()
 
 
@@ -60,9 +58,17 @@ CHARGES = _table(
     _text("named_by", is_needed=False),
     _text("name_type", is_needed=False),
 )
-PEOPLE = _table("people", _number("list"), Column("hashes", LargeBinary, nullable=False))
+PEOPLE = _table(
+    "people",
+    _number("list"),
+    _number("n"),
+    _text("digest"),
+    Column("hashes", LargeBinary, nullable=False),  # last: who reads the columns before it does not read it
+)
 QUESTIONS = _table("questions", _text("account"), _text("place"), _text("digest"))
-ANSWERS = _table("answers", _text("account"), _text("question"), _text("file"), _number("size"))
+ANSWERS = _table(
+    "answers", _text("account"), _text("question"), _text("file"), _number("size"), _text("digest")
+)
 CAMPAIGNS = _table("campaigns", _text("name"), _text("protocol"), _text("terms"), _text("form"))
 FILES = _table(
     "files",

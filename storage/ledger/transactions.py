@@ -1,21 +1,26 @@
 """Read the holders' database at one moment, and insert rows in a transaction.
 
-Each transaction has a number, and a digest of everything up to it: a row that was changed or lost is noticed.
+Each transaction has a number, and a digest of everything up to it: a row that was changed or lost is noticed by whoever looks
+or writes. For a list of people, which may be large, stands its digest there: the list itself is looked at whenever it is read.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, Table, func, select
+from sqlalchemy import Connection, LargeBinary, Row, Table, func, select
 
 from storage.digests import Hasher, canonical
-from storage.ledger.schema import MOST_OF_A_PART, PEOPLE, TABLES, TRANSACTIONS
+from storage.ledger.schema import PEOPLE, TABLES, TRANSACTIONS
+
+
+class Changed(Exception):  # noqa: N818 - the database says where it is, and that it is damaged
+    """A row is not what was inserted."""
 
 
 class Last(NamedTuple):
@@ -32,6 +37,11 @@ class Snapshot:
         """What a connection's open transaction sees."""
         self._connection = connection
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether the transaction goes on."""
+        return self._connection is not None and not self._connection.closed
+
     def rows(self, table: Table, **equal: object) -> Sequence[Row[Any]]:
         """The rows of a table with these values, oldest first."""
         if self._connection is None:
@@ -39,23 +49,45 @@ class Snapshot:
         query = select(table).where(*(table.c[name] == value for name, value in equal.items()))
         return self._connection.execute(query.order_by(table.c.id)).all()
 
-    def people(self, of: int) -> NDArray[np.uint64]:
-        """A list of people, by sorted hashes."""
-        return np.frombuffer(b"".join(part.hashes for part in self.rows(PEOPLE, list=of)), "<u8")
+    def count(self, table: Table) -> int:
+        """Return how many rows a table has."""
+        if self._connection is None:
+            return 0
+        return int(self._connection.execute(select(func.count()).select_from(table)).scalar() or 0)
+
+    def people(self, of: int) -> Iterator[NDArray[np.uint64]]:
+        """A list of people, by sorted hashes, part by part. Raises Changed."""
+        assert self._connection is not None
+        of_list = select(PEOPLE.c.id).where(PEOPLE.c.list == of).order_by(PEOPLE.c.id)
+        for part in self._connection.execute(of_list).scalars().all():
+            row = self._connection.execute(select(PEOPLE).where(PEOPLE.c.id == part)).one()
+            if Hasher().of_bytes(row.hashes) != row.digest:
+                raise Changed
+            yield np.frombuffer(row.hashes, "<u8")
+
+    def sizes_of_lists(self) -> dict[int, int]:
+        """Return how many people are in each list."""
+        if self._connection is None:
+            return {}
+        sizes = select(PEOPLE.c.list, func.sum(PEOPLE.c.n)).group_by(PEOPLE.c.list)
+        return {of: int(n) for of, n in self._connection.execute(sizes)}
 
     def transactions(self) -> list[Last]:
-        """Every transaction, oldest first. Raises ValueError, TypeError where something is not what was inserted."""
+        """Every transaction, oldest first. Raises Changed."""
         if self._connection is None:
             return []
         query = select(TRANSACTIONS).order_by(TRANSACTIONS.c.number)
         written = [Last(*row) for row in self._connection.execute(query)]
-        contents, digest = _contents(self._connection), ""
-        for number, last in enumerate(written):
-            digest = _next(digest, contents.pop(number))
-            if last != (number, digest):
-                raise ValueError
-        if contents:
-            raise ValueError
+        try:
+            contents, digest = _contents(self._connection), ""
+            for number, last in enumerate(written):
+                digest = _next(digest, contents.pop(number))
+                if last != (number, digest):
+                    raise Changed
+        except (KeyError, TypeError, ValueError):
+            raise Changed from None
+        if contents or not written:
+            raise Changed
         return written
 
 
@@ -74,13 +106,13 @@ class Transaction(Snapshot):
         self._inserting.execute(table.insert().values(transaction=self._number, **values))
         self.is_empty = False
 
-    def insert_people(self, hashes: NDArray[np.uint64]) -> int:
+    def insert_people(self, parts: Iterable[NDArray[np.uint64]]) -> int:
         """Insert a list of people, by sorted hashes, and return its number."""
         last = self._inserting.execute(select(func.max(PEOPLE.c.list))).scalar()
         number = 0 if last is None else int(last) + 1
-        for start in range(0, max(len(hashes), 1), MOST_OF_A_PART):
-            part = hashes[start : start + MOST_OF_A_PART].astype("<u8").tobytes()
-            self.insert(PEOPLE, list=number, hashes=part)
+        for part in parts:
+            hashes = part.astype("<u8").tobytes()
+            self.insert(PEOPLE, list=number, n=len(part), digest=Hasher().of_bytes(hashes), hashes=hashes)
         return number
 
     def finish(self) -> Last:
@@ -92,17 +124,17 @@ class Transaction(Snapshot):
 
 
 def _contents(connection: Connection, number: int | None = None) -> dict[int, str]:
-    """Return the digest of the rows of each transaction, or of one of them."""
+    """Return the digest of the rows of each transaction, or of one of them, without what is read part by part."""
     contents = defaultdict[int, Any](hashlib.sha256)
     for table in TABLES.sorted_tables:
         if table is TRANSACTIONS:
             continue
-        query = select(table).order_by(table.c.id)
-        for row in connection.execute(
-            query if number is None else query.where(table.c.transaction == number)
-        ):
-            values = [Hasher().of_bytes(value) if isinstance(value, bytes) else value for value in row]
-            contents[row.transaction].update(canonical([table.name, values]))
+        columns = [column for column in table.c if not isinstance(column.type, LargeBinary)]
+        query = select(*columns).order_by(table.c.id)
+        if number is not None:
+            query = query.where(table.c.transaction == number)
+        for row in connection.execute(query):
+            contents[row.transaction].update(canonical([table.name, list(row)]))
     return {at: content.hexdigest() for at, content in contents.items()}
 
 

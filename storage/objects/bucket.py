@@ -246,9 +246,6 @@ class BucketObjects:
             finally:
                 self.delete(probe)
 
-    def settle(self, folder: str) -> None:
-        """Wait for nothing, as an object that is visible in a bucket lasts."""
-
     def publish(self, draft: Path, name: str) -> None:
         """Put the files of a local folder, in place of what is there with other bytes, and remove it."""
         for path in sorted(files_below(draft)):

@@ -167,10 +167,6 @@ class FolderObjects:
         """This machine's clock."""
         return time.time()
 
-    def settle(self, folder: str) -> None:
-        """Fsync a folder, as another process may have named a file there without doing so yet."""
-        fsync(self.path(folder))
-
     def draft_folder(self, folder: str) -> Path:
         """A new folder beside what it will be published as, by a name that no listing has."""
         return self.make_folder(f"{folder}/.aside-{secrets.token_hex(8)}")

@@ -103,9 +103,6 @@ class ObjectStore(Protocol):
     def now(self) -> float:
         """Return the time for `Entry`."""
 
-    def settle(self, folder: str) -> None:
-        """Wait until what stands right in a folder outlasts a loss of power, whoever wrote it."""
-
     def draft_folder(self, folder: str) -> Path:
         """A new folder on this machine, to write files in that will be published below `folder`."""
 

@@ -156,7 +156,7 @@ def test_a_campaign_that_is_refused_is_not_begun(store, path):
     assert run(store, path, cap=3.0).reports
     refused = run(store, path, **CAMPAIGN)
     with pytest.raises(BudgetError):
-        assert refused.protocol
+        assert refused.reports
     assert Terms.of(store, refused.config).protocol is None
     assert refused.terms.campaign.asked() == {}
     assert run(store, path, epsilon=1.0, **CAMPAIGN).reports

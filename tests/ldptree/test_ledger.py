@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from ldptree.errors import BudgetError
-from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
+from ldptree.protocol.ledger import PART, Charge, Ledger, Names, RowRange
 
 FILE = RowRange(source="file", start=0, stop=100)
 NO_EPSILONS = [0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 1e9, True, "1", None]
@@ -256,7 +257,31 @@ def test_what_rounding_lets_through_stays_below_a_billionth_of_the_cap_and_the_l
         ledger.spend(asks("the smallest", 5e-324))
 
 
-def test_the_sums_are_those_of_counting_one_by_one():
+def in_parts(names):
+    """The same people, read three at a time."""
+    hashes = np.sort(np.array(names, np.uint64))
+    parts = [hashes[start : start + 3] for start in range(0, len(hashes), 3)]
+    return Names.in_parts(lambda: iter(parts), len(hashes))
+
+
+def test_names_that_are_read_in_parts_are_the_same_people():
+    whole, parts = Names([7, 1, 3, 9, 2]), in_parts([7, 1, 3, 9, 2])
+    assert parts.hashes.tolist() == whole.hashes.tolist() == [1, 2, 3, 7, 9]
+    assert (len(parts), [part.tolist() for part in parts.parts()]) == (5, [[1, 2, 3], [7, 9]])
+    ledger = Ledger(entries=[asks("one", 1.0, parts)])
+    assert ledger.spend(asks("one", 1.0, whole)) == ()
+    (added,) = ledger.spend(asks("one", 1.0, Names([2, 4])))
+    assert added.who.hashes.tolist() == [4]
+
+
+def test_a_large_list_is_looked_at_in_parts():
+    names = Names(np.arange(PART + 5, dtype=np.uint64))
+    assert [len(part) for part in names.parts()] == [PART, 5]
+    assert Ledger(entries=[asks("one", 1.0, names)]).spent_by(Names([PART + 3])) == 1.0
+
+
+@pytest.mark.parametrize("names_of", [Names, in_parts])
+def test_the_sums_are_those_of_counting_one_by_one(names_of):
     """Against plain dictionaries, over many random charges; the seed is fixed."""
     rng = np.random.default_rng(3)
     ledger, counted = Ledger(cap=12.0), {}
@@ -274,7 +299,7 @@ def test_the_sums_are_those_of_counting_one_by_one():
         for holder in (*((source, row) for row in range(start, stop)), *names):
             after.setdefault(holder, set()).add(question)
         charges = [asks(question, costs[question], rows(start, stop, source))]
-        charges += [asks(question, costs[question], Names(names))] if names else []
+        charges += [asks(question, costs[question], names_of(names))] if names else []
         if any(total(q) > 12.0 and question in q - counted.get(h, set()) for h, q in after.items()):
             n_refused += 1
             with pytest.raises(BudgetError):
@@ -289,3 +314,16 @@ def test_the_sums_are_those_of_counting_one_by_one():
         assert ledger.spent_by(who) == total(questions)
         assert len(ledger.spent_on(who)) == len(questions)
     assert ledger.largest_spend().epsilon == max(total(q) for q in counted.values())
+    named = Counter(
+        total(questions) for holder, questions in counted.items() if not isinstance(holder, tuple)
+    )
+    assert ledger.count_by_spend()["name"] == named
+
+
+def test_rows_are_counted_where_nobody_has_a_name():
+    ledger = Ledger()
+    ledger.spend([asks("one", 1.0, rows(0, 10)), asks("one", 1.0, Names(range(8)))])
+    ledger.spend(
+        [asks("two", 2.0, rows(5, 10)), asks("two", 2.0, rows(20, 24)), asks("three", 0.5, rows(8, 12))]
+    )
+    assert ledger.count_by_spend() == {"name": {1.0: 8}, "row": {2.0: 3 + 4, 2.5: 2, 0.5: 2}}

@@ -27,7 +27,7 @@ from simulation.clients import FOLDER, PROCESSES, Device
 from simulation.disk import Disk
 from simulation.ledger import HoldersDatabase
 from simulation.losses import check_losses
-from simulation.runs import ASK, PAGE, PERTURB, PROGRAMS, SPLIT, TOTAL, TRIAL, Run, as_protocol
+from simulation.runs import ASK, PAGE, PERTURB, PROGRAMS, SPLIT, TOTAL, TRIAL, Run
 from simulation.schedule import Plan, Schedule, Violation
 from simulation.sweeper import Sweeper
 from simulation.witness import MOST_TOLD, Witness
@@ -71,8 +71,6 @@ class House:
     def patched(self, patch):
         """What runs call is this world's, and what they read of the configuration what runs here have."""
         patch.setattr("flows.campaign._terms", lambda *_: {"types": {}})
-        agreement = SimpleNamespace(question=lambda _, question: as_protocol(question))
-        patch.setattr("flows.campaign.Agreement", lambda *_: agreement)
         self.sweeper.patched(patch)
         self.database.patched(patch)
         return self.world.patched(patch)
@@ -152,18 +150,16 @@ class House:
         seen = [file.digest for file in run.files]
         asks = {"question": run.question + run.differs, "name": run.file, "seen": seen}
         published = ASK.fn(store, **asks, rows=held["train"])
-        try:
-            question = terms.publish(raw, INGESTED, held, published)
-        except BudgetError:
-            self.witness.state_cap(run)
-            raise
-        if terms.campaign is not None:
-            self.witness.note_campaign(terms.campaign)
+        question = terms.protocol or published["question"]
+        joining = terms.joining(raw, INGESTED, held, published)
         self._tell(store, run)
-        cost = run.cost(store, raw, held, question)
+        cost = run.cost(store, raw, held, question, joining)
         if self.charge_first:
             self._pay(run, cost)
-        cost.check_question(1, question.digest)
+        if terms.campaign is not None:
+            self.witness.note_campaign(terms.campaign)
+        if run.rounds:
+            cost.check_question(1, question.digest)
         shards = shards_asked(store, run.config, held)
         reports = [self._perturb(store, run, cost, held, question, shard) for shard, _ in shards]
         if not self.charge_first:

@@ -79,10 +79,10 @@ class HoldersDatabase:
         return step
 
     def _name_charge(self, charge):
-        def named(account, charges, cap, room=()):
+        def named(account, charges, cap, room=(), *, joining=None):
             self._charging[greenlet.getcurrent()] = cap
             try:
-                return charge(account, charges, cap, room)
+                return charge(account, charges, cap, room, joining=joining)
             finally:
                 del self._charging[greenlet.getcurrent()]
 

@@ -96,12 +96,15 @@ def change_without_a_condition(patch: pytest.MonkeyPatch, _: House) -> None:
 def look_before_the_transaction(patch: pytest.MonkeyPatch, _: House) -> None:
     """A charge is held against what was spent before its transaction began."""
 
-    def charge(account, charges, cap, room=()):
+    def charge(account, charges, cap, room=(), *, joining=None):
         with account._database.reading() as kept:
             ledger, first = account._read(kept)
-        is_lowered = ledger.hold_to(cap)
-        added = account._spend(ledger, first, charges, room)
+            is_lowered = ledger.hold_to(cap)
+            added = account._spend(ledger, first, charges, room)
         with account._database.writing() as kept:
+            if joining is not None:
+                joining.check(kept)
+                joining.keep(kept)
             if is_lowered:
                 kept.insert(CAPS, account=account.name, cap=cap)
             for one in added:

@@ -100,11 +100,11 @@ class Run:
         """How the file is called that its question is in: that of an only question is published."""
         return "question.json" if self.rounds else "protocol.json"
 
-    def cost(self, store: Store, raw: Manifest, held: Any, question: Manifest) -> Any:
+    def cost(self, store: Store, raw: Manifest, held: Any, question: Manifest, joining: Any) -> Any:
         """What its question costs."""
         if self.rounds:
             return ConversationCost(store, self.config, raw, held, self.question)
-        return QuestionCost(store, self.config, raw, held, as_protocol(question), "reports")
+        return QuestionCost(store, self.config, raw, held, as_protocol(question), "reports", joining)
 
     def questions(self, cost: Any, held: Any) -> list[tuple[Any, list[int]]]:
         """What is asked in each file, and whom."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import threading
 
 import pytest
+from chain import example_protocol, join_campaign, publish
 from sqlalchemy import event
 
 from ldptree.errors import ArtifactCorrupt, ConfigError, LdptreeError
 from ldptree.protocol.ledger import Charge, Names, RowRange
 from storage.ledger import connections
 from storage.ledger.accounts import Account
-from storage.ledger.campaigns import Campaign
 from storage.ledger.connections import DATABASE, VARIABLE, url_of
 from storage.ledger.database import LAST, Database
 from storage.ledger.lost_parts import check_state
@@ -34,9 +35,10 @@ def charge(store, number, who=ROWS):
 
 
 def content(store):
-    """Every row."""
+    """Every row, and everybody in each list of people."""
     with Database(store.objects).reading() as kept:
-        return {table.name: kept.rows(table) for table in TABLES.sorted_tables if "id" in table.c}
+        rows = {table.name: kept.rows(table) for table in TABLES.sorted_tables if "id" in table.c}
+        return rows | {of: [*map(bytes, kept.people(of))] for of in kept.sizes_of_lists()}
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def path(store):
     """The database of a work folder in which people were asked."""
     charge(store, 1)
     charge(store, 2, Names(range(3_000)))
-    Campaign(store, "rides").ask({"rides.csv": "digest"}, known={})
+    join_campaign(store, "rides", {"rides.csv": "digest"}, protocol=publish(store, example_protocol()))
     return store.root / DATABASE
 
 
@@ -116,7 +118,7 @@ def test_a_transaction_that_an_error_ends_leaves_nothing(store, path):
 
 
 def test_a_flipped_byte_is_noticed_or_makes_no_difference(store, path):
-    """Every 64th of the database, and each of what stands outside of it."""
+    """Every 64th of the database, and each of what stands outside of it: at the start, or where a list of people is read."""
     before, n_noticed = content(store), 0
     for name, step in ((DATABASE, 64), (LAST, 1), ("holders/secret", 1)):
         file = store.root / name
@@ -125,10 +127,9 @@ def test_a_flipped_byte_is_noticed_or_makes_no_difference(store, path):
             file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
             try:
                 check_state(store)
+                assert content(store) == before, f"{name} at {at}"
             except ArtifactCorrupt:
                 n_noticed += 1
-            else:
-                assert content(store) == before, f"{name} at {at}"
             file.write_bytes(whole)
         check_state(store)
     assert n_noticed > 100
@@ -144,6 +145,19 @@ def test_a_row_that_was_changed_or_deleted_lets_nobody_be_asked(store, path, sta
     for act in (lambda: check_state(store), lambda: charge(store, 3)):
         with pytest.raises(ArtifactCorrupt, match=r"holders\.db: damaged\. .*nobody is asked\. Restore"):
             act()
+
+
+def test_a_list_of_people_that_was_changed_is_noticed_before_anybody_is_charged(store, path):
+    """Whoever is charged, and though its digest alone is looked at when a command starts."""
+    with connections.connected(url_of(store.objects), "create") as connection:
+        connection.exec_driver_sql("UPDATE people SET hashes = zeroblob(length(hashes))")
+        connection.commit()
+    whole = path.read_bytes()
+    check_state(store)
+    for who in (ROWS, Names([5])):
+        with pytest.raises(ArtifactCorrupt, match=r"holders\.db: damaged\. "):
+            charge(store, 3, who)
+    assert path.read_bytes() == whole
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", b"SQLite format 3\x00" * 300])
@@ -215,6 +229,29 @@ def test_a_full_disk_is_told_as_one_and_quotes_nothing(store, path):
     assert "no space left on the disk" in str(machine_fault(fault.value, store.root))
     check_state(store)
     assert len(Account(store, None).read()) == 2
+
+
+@pytest.fixture
+def read_only_holders(store, path):
+    """The holders' zone on a disk that not even root may write."""
+
+    def mount(*words):
+        return subprocess.run(["mount", *words, store.zone("holders")], capture_output=True, check=False)
+
+    if mount("--bind", store.zone("holders")).returncode:
+        pytest.skip("a read-only disk needs the right to mount one: root can write to all others")
+    mount("-o", "remount,ro,bind")
+    yield
+    subprocess.run(["umount", store.zone("holders")], check=True)
+
+
+def test_a_disk_that_may_only_be_read_charges_nobody_and_is_told_as_such(store, path, read_only_holders):
+    whole = path.read_bytes()
+    for act in (lambda: charge(store, 3), lambda: Account(store, None).read()):
+        with pytest.raises(OSError, match=r".") as fault:
+            act()
+        assert f"{path}: cannot be used (" in str(machine_fault(fault.value, store.root))
+    assert path.read_bytes() == whole
 
 
 def test_it_is_its_owners_only(store, path):

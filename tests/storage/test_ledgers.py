@@ -13,6 +13,7 @@ from sqlalchemy import Engine, event
 
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Names, RowRange
+from storage.digests import Hasher
 from storage.ledger import connections
 from storage.ledger.accounts import Account
 from storage.ledger.connections import DATABASE
@@ -232,15 +233,17 @@ def test_answers_that_went_missing_are_not_given_a_second_time(store, account):
     path = store.zone("curator") / "reports" / "some.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"a report")
-    account.keep_answer("one", [path.relative_to(store.root).as_posix()])
-    account.keep_answer("one", [path.relative_to(store.root).as_posix()])
+    files = {path.relative_to(store.root).as_posix(): Hasher().of_bytes(b"a report")}
+    account.keep_answer("one", files)
+    account.keep_answer("one", files)
     assert len(account.charge([asks("one")], cap=None)) == 1
-    path.unlink()
-    for spend in (account.charge, account.foresee):
-        with pytest.raises(
-            ArtifactCorrupt, match=r"some\.parquet: these reports were received, and are now missing"
-        ):
-            spend([asks("one")], cap=None)
+    for lose, condition in ((lambda: path.write_bytes(b"another."), "damaged"), (path.unlink, "missing")):
+        lose()
+        for spend in (account.charge, account.foresee):
+            with pytest.raises(
+                ArtifactCorrupt, match=rf"some\.parquet: these reports were received, and are now {condition}"
+            ):
+                spend([asks("one")], cap=None)
     assert account.charge([asks("two")], cap=None)
 
 
@@ -256,7 +259,7 @@ def test_answers_are_known_until_they_go_missing(store, account):
     reports = store.root / "reports.parquet"
     assert not account.is_answered("one")
     reports.write_bytes(b"reports")
-    account.keep_answer("one", [reports.relative_to(store.root).as_posix()])
+    account.keep_answer("one", {"reports.parquet": Hasher().of_bytes(b"reports")})
     assert account.is_answered("one")
     reports.unlink()
     with pytest.raises(ArtifactCorrupt, match="now missing"):
