@@ -150,7 +150,8 @@ def write_command_line() -> Iterator[str]:
             context = command.make_context(name, ["--help"], resilient_parsing=True)
             for key in command.list_commands(context):
                 yield from walk(command.get_command(context, key), f"{name} {key}")
-            return
+            if not (command.invoke_without_command and command.callback) or name == "ldptree":
+                return
         named = "".join(f" {p.name.upper()}" for p in command.params if p.param_type_name == "argument")
         example = ("", f"    {command.epilog.removeprefix('Example: ')}") if command.epilog else ()
         yield from (

@@ -97,6 +97,8 @@ app = typer.Typer(
 )
 datasets_app = typer.Typer(help="The catalogue of data sets.", no_args_is_help=True)
 app.add_typer(datasets_app, name="datasets")
+ledger_app = typer.Typer(invoke_without_command=True)
+app.add_typer(ledger_app, name="ledger")
 
 WORK = Path("work")
 _WORK_HELP = "The work folder: artifacts, runs, Prefect's database."
@@ -426,6 +428,35 @@ def gc(
     from flows.work_folder.garbage import collect_garbage
 
     print(collect_garbage(work, keep=keep, dry_run=dry_run))
+
+
+@ledger_app.callback(epilog="Example: ldptree ledger --work work")
+def ledger(
+    context: typer.Context,
+    work: Work = WORK,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Show what the people of a work folder spent, on which questions, and what is left to them; nobody is named."""
+    from flows.command.ledger import show_ledger
+
+    if context.invoked_subcommand is None:
+        show_ledger(work, as_json=as_json)
+
+
+@ledger_app.command("backup", epilog="Example: ldptree ledger backup holders-2026-11-28.db")
+def ledger_backup(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A new file, which is made for its owner only.")],
+    work: Work = WORK,
+) -> None:
+    """Copy the database of who was asked, as it is at one moment, whatever goes on meanwhile."""
+    from flows.command.ledger import back_up
+
+    source = context.get_parameter_source("work")
+    if context.parent is not None and (source is None or source.name != "COMMANDLINE"):
+        work = context.parent.params["work"]  # `ldptree ledger --work WORK backup FILE`
+    back_up(work, file)
+    say(f"{file}: a copy of the database of who was asked")
 
 
 @app.command(epilog="Example: ldptree ui --work work")
