@@ -41,7 +41,7 @@ test: develop  ## the whole test suite, but what `make slow` runs
 slow: develop  ## the slow tests: a deployment, the installed wheels, a browser, a full disk, canaries, kills
 	$(BIN)/python -m pytest -m slow $(SHARED)
 
-faults: develop  ## plant 29 faults in a copy of the program: is each caught by the test that promises the opposite?
+faults: develop  ## plant faults in a copy of the program: is each caught by the test that promises the opposite?
 	$(BIN)/python tests/plant_faults.py
 
 soak: develop  ## 50 runs on one server, each on new rows: memory, open files, database and work folder stay flat

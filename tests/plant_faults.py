@@ -173,6 +173,18 @@ FAULTS = (
         ("test_the_holders_zone_of_an_older_backup_is_seen_by_what_the_curator_has",),
     ),
     Fault(
+        "a list of people that is read without a look at its digest",
+        "if Hasher().of_bytes(row.hashes) != row.digest:",
+        "if False:",
+        ("test_a_list_of_people_that_was_changed_is_noticed_before_anybody_is_charged",),
+    ),
+    Fault(
+        "a campaign that keeps what a refused charge would have asked",
+        "if joining is not None and refused is None:",
+        "if joining is not None:",
+        ("test_what_a_campaign_keeps_is_committed_with_the_charge_or_not_at_all",),
+    ),
+    Fault(
         "answers of two runs that were each counted alone",
         "for answer in _new(kept, answers, cap):",
         "for answer in answers:",

@@ -155,7 +155,7 @@ class House:
         self._tell(store, run)
         cost = run.cost(store, raw, held, question, joining)
         if self.charge_first:
-            self._pay(run, cost)
+            cost.charge()
         if terms.campaign is not None:
             self.witness.note_campaign(terms.campaign)
         if run.rounds:
@@ -163,7 +163,7 @@ class House:
         shards = shards_asked(store, run.config, held)
         reports = [self._perturb(store, run, cost, held, question, shard) for shard, _ in shards]
         if not self.charge_first:
-            self._pay(run, cost)
+            cost.charge()
         cost.keep_answers(1, [shard for shard, _ in shards], reports)
         self.witness.receive(run, [one["reports"].names[0] for one in reports])
         received = terms.received(reports)
@@ -184,12 +184,6 @@ class House:
         with contextlib.suppress(BudgetError):
             release_checks(store.objects, answers, MOST_TOLD)
             self.witness.tell(answers)
-
-    def _pay(self, run: Run, cost) -> None:
-        try:
-            cost.charge()
-        finally:
-            self.witness.state_cap(run)
 
     def _perturb(self, store: Store, run: Run, cost, held: Record, question, shard) -> Record:
         """A shard's reports, which can be asked for again."""

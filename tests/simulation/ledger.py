@@ -31,7 +31,7 @@ class HoldersDatabase:
         is_bucket = isinstance(world, Bucket)
         self.path = root / ("database.db" if is_bucket else connections.DATABASE)
         self._world, self._schedule, self._witness = world, schedule, witness
-        self._charging: dict[object, float | None] = {}
+        self._charging: dict[object, tuple[str, float | None]] = {}
 
     def patched(self, patch) -> None:
         """Beginning, inserting and committing are steps; what a transaction charges is told once it is committed."""
@@ -80,7 +80,7 @@ class HoldersDatabase:
 
     def _name_charge(self, charge):
         def named(account, charges, cap, room=(), *, joining=None):
-            self._charging[greenlet.getcurrent()] = cap
+            self._charging[greenlet.getcurrent()] = account.name, cap
             try:
                 return charge(account, charges, cap, room, joining=joining)
             finally:
@@ -107,8 +107,10 @@ class HoldersDatabase:
         def step(connection):
             fault = self._step(f"commit {' '.join(connection.info['tables'])}", "lost")
             commit(connection)
+            if "caps" in connection.info["tables"]:
+                self._witness.state_cap(*self._charging[greenlet.getcurrent()])
             for account, charge in connection.info.get("charges", ()):
-                self._witness.charge(account, charge, self._charging[greenlet.getcurrent()])
+                self._witness.charge(account, charge, self._charging[greenlet.getcurrent()][1])
             if fault == "lost":
                 self._world.failures += 1
                 raise _not_reached()

@@ -68,14 +68,14 @@ class Witness:
         if run.campaign:
             self._received[run.campaign] |= set(names)
 
-    def state_cap(self, run: Run) -> None:
-        """A cap holds from when it was stated, whether what was asked with it was charged or refused."""
-        if run.cap is not None:
-            self._caps[run.seed] = min(run.cap, self._caps.get(run.seed, run.cap))
+    def state_cap(self, account: str, cap: float) -> None:
+        """A cap holds from when it was committed, whether what was asked with it was charged or refused."""
+        seed = _seed_of(account)
+        self._caps[seed] = min(cap, self._caps.get(seed, cap))
 
     def charge(self, account: str, charge: Charge, stated: float | None) -> None:
         """A charge was kept: nobody spends more than the cap that is stated with it, or was before."""
-        seed = None if account == "release" else int(account.removeprefix("seed-"))
+        seed = _seed_of(account)
         cap = min((cap for cap in (stated, self._caps.get(seed)) if cap is not None), default=None)
         for person in charge.who.hashes.tolist() if isinstance(charge.who, Names) else ():
             spent = self._charged[seed, person]
@@ -121,3 +121,7 @@ class Witness:
         twice = [one for one, n in Counter(found).items() if n > 1]
         if twice:
             raise Violation(f"{what} twice: {twice}")
+
+
+def _seed_of(account: str) -> int | None:
+    return None if account == "release" else int(account.removeprefix("seed-"))
