@@ -207,14 +207,18 @@ class Ledger:
             BudgetError: a holder would spend more than the cap; an epsilon is not a positive, finite number; a question
                 costs another epsilon than when it was asked before.
         """
-        added = self.check(charges)
+        added, after = self._look(charges)
         if added and room:
             self.check([*added, *room])
-        self._book = _Book((*self._book.entries, *added))
+        self._book = after
         return added
 
     def check(self, charges: Charge | Sequence[Charge]) -> tuple[Charge, ...]:
         """Return what `spend` would add. Changes nothing. Raises BudgetError as it does."""
+        return self._look(charges)[0]
+
+    def _look(self, charges: Charge | Sequence[Charge]) -> tuple[tuple[Charge, ...], _Book]:
+        """Return what these would add, and all entries with it. Raises BudgetError."""
         wanted = (charges,) if isinstance(charges, Charge) else tuple(charges)
         added: list[Charge] = []
         for charge in wanted:
@@ -227,9 +231,10 @@ class Ledger:
                         f"{entry.epsilon!r}. One question has one epsilon: ask another question."
                     )
             added += [replace(charge, who=part) for part in _less(charge.who, [e.who for e in asked])]
+        after = _Book((*self._book.entries, *added)) if added else self._book
         if self._cap is not None and added:
-            self._check_cap(self._cap, added)
-        return tuple(added)
+            self._check_cap(self._cap, added, after)
+        return tuple(added), after
 
     def type_of_names(self, column: str) -> str | None:
         """Return the type of the names in a column, in everything spent so far; None where that is not known."""
@@ -246,7 +251,8 @@ class Ledger:
 
     def largest_spend(self) -> Spend:
         """The largest spend of any holder, and on what."""
-        return self._book.largest
+        most, _ = self._book.largest
+        return Spend(epsilon=most / UNITS, on=self._book.largest_on)
 
     def count_by_spend(self) -> dict[str, dict[float, int]]:
         """Return how many holders spent how much in all, of those known by "name", and of rows whose holders have none."""
@@ -274,9 +280,10 @@ class Ledger:
         cap = "no cap" if self.cap is None else f"at most {format_epsilon(self.cap)}"
         return "\n".join([f"Ledger: {format_epsilon(self.largest_spend().epsilon)} spent, {cap}", *lines])
 
-    def _check_cap(self, cap: int, added: Sequence[Charge]) -> None:
+    def _check_cap(self, cap: int, added: Sequence[Charge], after: _Book) -> None:
         """Compare everyone who is charged with these."""
-        after = _Book((*self._book.entries, *added))
+        if after.largest[0] <= cap:  # nobody at all is over it: most often one look at everybody is enough
+            return
         for charge in added:
             most, holder = after.most(charge.who)
             if most <= cap:
@@ -378,8 +385,8 @@ class _Book:
         return most, holder
 
     @cached_property
-    def largest(self) -> Spend:
-        """The largest spend of any holder, and on what."""
+    def largest(self) -> tuple[int, Who | None]:
+        """The most units spent by any holder, and a holder who did."""
         candidates = [
             self._most_named(),
             *(
@@ -387,8 +394,13 @@ class _Book:
                 for source, (edges, _) in self.by_row.items()
             ),
         ]
-        most, holder = max(candidates, key=lambda pair: pair[0])
-        return Spend(epsilon=most / UNITS, on=() if holder is None else self.spent_on(holder))
+        return max(candidates, key=lambda pair: pair[0])
+
+    @cached_property
+    def largest_on(self) -> tuple[tuple[str, float], ...]:
+        """The questions that the holder with the largest spend answered."""
+        _, holder = self.largest
+        return () if holder is None else self.spent_on(holder)
 
     def spent_on(self, who: Who) -> tuple[tuple[str, float], ...]:
         """The questions that any of these holders answered, as (about, epsilon), oldest first."""

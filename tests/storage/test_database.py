@@ -84,7 +84,9 @@ def test_a_run_that_was_overtaken_tells_no_earlier_transaction(store, monkeypatc
         real(self, name, make)
 
     monkeypatch.setattr(FolderObjects, "change", change)
-    Account(store, None).keep_asked("place 2", "digest")  # one transaction: nothing later tells of a later one
+    Account(store, None).keep_asked(
+        "place 2", "digest"
+    )  # one transaction: nothing later tells of a later one
     assert {last.number for last in Database(store.objects).outside().values()} == {5}
     check_state(store)
 

@@ -152,12 +152,24 @@ def killed(at, work):
     assert ended([PROCESSES.Process(target=charge_and_die, args=(at, work))]) == [-signal.SIGKILL]
 
 
-STATEMENTS = 45
+STATEMENTS = 90
 """More than a first charge takes, with the tables that it makes."""
 
 
+def test_a_first_charge_is_killed_at_each_of_its_statements(account):
+    done = []
+
+    def count(*_):
+        done.append(1)
+
+    event.listen(Engine, "before_cursor_execute", count)
+    account.charge([asks("one", who=TEN), asks("two", who=Names(range(9)))], 2.0)
+    event.remove(Engine, "before_cursor_execute", count)
+    assert STATEMENTS // 2 < len(done) < STATEMENTS
+
+
 @pytest.mark.parametrize(
-    "at", [*first_fast(*range(1, STATEMENTS), fast=(1, 30)), "commit", "committed", None]
+    "at", [*first_fast(*range(1, STATEMENTS), fast=(1, 80)), "commit", "committed", None]
 )
 def test_a_killed_charge_is_there_whole_or_not_at_all_and_is_never_paid_twice(store, account, at):
     killed(at, store.root)
