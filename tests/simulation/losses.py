@@ -43,7 +43,8 @@ def needed(store: Store, keep: int) -> set[str]:
         for name in ended
         if objects.size(name) is not None  # one that was stopped refers to nothing
     ]
-    wanted = [store.whole_record(name) for names in todo for name in names]
+    # A record that a killed run had not yet synced may go with the power, after another run has referred to it.
+    wanted = [store.whole_record(name) for names in todo for name in names if objects.size(name) is not None]
     while wanted:
         for part in wanted.pop().parts.values():
             found |= set(part.names)
