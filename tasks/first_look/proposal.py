@@ -16,7 +16,7 @@ from ldptree.errors import DataError
 from ldptree.plain_text import make_visible, put_on_one_line
 from schemas.catalogue import catalogue
 from schemas.config import parse
-from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
+from schemas.dataset import MOST_CLASSES, ColumnType, DatasetSpec, parse_public_rule
 from storage.raw.recognition.findings import (
     FEW,
     Finding,
@@ -28,7 +28,7 @@ from storage.raw.recognition.findings import (
     unused_name,
 )
 from storage.raw.recognition.names import is_named_so, names_holders
-from storage.sql import check_predicate
+from storage.sql import check_predicate, literal
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
 
@@ -177,11 +177,40 @@ def propose(
             raise DataError(
                 f'{look.sample.source.name}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
             )
+    if (
+        proposal.target == look.target
+        and next(c for c in look.columns if c.name == look.target).type == "text"
+    ):
+        _join_classes(proposal)
     people = [
         column.name for column in look.columns if column.name != look.target and _may_be_holder(column, look)
     ]
     proposal.holder = next(filter(names_holders, people), people[0] if people else "")
     return proposal
+
+
+def _join_classes(proposal: Proposal) -> None:
+    """Read class names that differ only in blanks, capital letters or a final stop as the commonest of them."""
+    name = proposal.look.target
+    counts = proposal.look.texts[name].drop_nulls().value_counts(sort=True).rows()
+    commonest: dict[str, str] = {}
+    joined: dict[str, str] = {}
+    for text, _ in counts[:MOST_CLASSES]:
+        key = "".join(text.casefold().rstrip(". ").split())
+        if (kept := commonest.setdefault(key, text)) != text:
+            joined[text] = kept
+    if not joined:
+        return
+    whens = " ".join(f"WHEN {literal(text)} THEN {literal(kept)}" for text, kept in joined.items())
+    listed = ", ".join(f"{text!r} is {kept!r}" for text, kept in joined.items())
+    taken = (*(column.name for column in proposal.look.columns), *proposal.derive)
+    proposal.target = unused_name(new_name(name, "joined"), taken)
+    why = f"class names that differ in blanks, capitals or a final stop: {listed}"
+    proposal.derive[proposal.target] = Derived(
+        name, f"CASE {sql_name(name)} {whens} ELSE {sql_name(name)} END", why
+    )
+    proposal.types[name] = "text"
+    proposal.drop[name] = "class names joined; read below"
 
 
 def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:

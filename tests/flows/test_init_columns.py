@@ -396,3 +396,15 @@ def test_a_target_whose_name_becomes_that_of_another_column_stays_the_target(tmp
     assert spec.derive[spec.target].startswith('CAST(replace(replace("power W"')
     assert list(spec.derive) == ["power_W_number", "power_W_number_2"]
     assert typed(tmp_path, out)[spec.target].to_list() == NUMBER.tolist()
+
+
+def test_class_names_that_differ_in_blanks_capitals_or_a_stop_are_joined_as_the_commonest(tmp_path):
+    spellings = ["It's won", "it's  WON.", "lost", "Lost .", "lost 2"]
+    kind = np.random.default_rng(2).choice(5, N, p=[0.3, 0.1, 0.3, 0.1, 0.2])
+    out, _ = first_look(tmp_path, y=[spellings[k] for k in kind])
+    spec = load(out).dataset
+    assert spec.target == "y_joined"
+    assert "y" in spec.drop
+    assert "'Lost .' is 'lost'" in out.read_text()
+    names = ["It's won", "It's won", "lost", "lost", "lost 2"]
+    assert typed(tmp_path, out)["y_joined"].to_list() == [names[k] for k in kind]
