@@ -282,6 +282,11 @@ class TypeEvidence:
             self.boolean + other.boolean,
         )
 
+    @property
+    def is_mixed(self) -> bool:
+        """True where some values are numbers and at least a tenth are not, so that these are hardly all faults."""
+        return self.number > 0 and 10 * self.number <= 9 * self.present
+
     def verdict(self, *, is_category: bool = False) -> ColumnType | None:
         """The narrowest type that fits all values; None of none.
 

@@ -152,9 +152,9 @@ def propose(
     rule_columns = proposal.rule_columns
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
-        if finding is None or column.name in rule_columns:
+        if column.name in rule_columns:
             continue
-        if finding.is_code:
+        if finding is None or finding.is_code:
             if column.is_declared_text:
                 proposal.types[column.name] = "text"
             continue

@@ -145,11 +145,13 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         columns.append(
             Column(
                 name=name,
-                type="text" if odd and odd.is_code else values.evidence[name].verdict() or "text",
+                type="text"
+                if (odd and odd.is_code) or values.evidence[name].is_mixed
+                else values.evidence[name].verdict() or "text",
                 finding=odd or finding,
                 n_values=n_values[name],
                 n_missing=n_missing[name],
-                is_declared_text=odd is not None,
+                is_declared_text=odd is not None or values.evidence[name].is_mixed,
             )
         )
     apart = {

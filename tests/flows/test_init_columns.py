@@ -408,3 +408,11 @@ def test_class_names_that_differ_in_blanks_capitals_or_a_stop_are_joined_as_the_
     assert "'Lost .' is 'lost'" in out.read_text()
     names = ["It's won", "It's won", "lost", "lost", "lost 2"]
     assert typed(tmp_path, out)["y_joined"].to_list() == [names[k] for k in kind]
+
+
+def test_a_category_of_which_half_the_rows_hold_a_number_is_pinned_as_a_text(tmp_path):
+    """Told from the rows that a run draws, it would be a number of which the other half are faults."""
+    truck = np.where(ROW > 0.43 * N, "-9", np.where(RNG.random(N) < 0.1, "Yes", "No"))
+    out, _ = first_look(tmp_path, truck=truck)
+    assert load(out).dataset.types == {"truck": "text"}
+    assert typed(tmp_path, out)["truck"].to_list() == truck.tolist()
