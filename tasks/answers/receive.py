@@ -4,11 +4,10 @@ are counted. Not a step of a run; `ldptree aggregate` calls it.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.published_base import DRAWN, PublishedBase
 from ldptree.protocol.totals import RawSums, Totals
 from schemas.named_files import MOST_DOCUMENT, folder_fault, folder_written_whole, read_fault, shown_path
-from storage.report_files import Block, ReportSize, blocks_of, files_of
+from storage.reports.lines import ReportLines
+from storage.reports.shards import LINES, Block, ReportSize, blocks_of, files_of
 from tasks.answers.aggregate import write_totals
 
 UNREADABLE = "not a report"
@@ -36,6 +36,20 @@ NAMED = 3
 """So many of the files that were passed over are told by name."""
 SEEN = "received before"
 CONFLICTING = "another report under the same id"
+ENVELOPE = 1_000
+"""Bytes of a line beside the payload, at most."""
+_JUDGED = """
+    SELECT CASE
+        WHEN NOT is_whole THEN $unreadable
+        WHEN protocol <> $protocol THEN $other_protocol
+        WHEN simulation <> $simulation THEN $other_coins
+        WHEN NOT list_contains($rounds, round) THEN $other_round
+        WHEN octet_length(payload) <> $size THEN $wrong_length
+        WHEN NOT (CASE WHEN $n_outputs = 1 THEN output IS NULL ELSE coalesce(stated BETWEEN 0 AND $n_outputs - 1, false) END)
+            THEN $other_output
+    END AS fault, id, CASE WHEN fault IS NULL THEN stated END AS output, CASE WHEN fault IS NULL THEN payload END AS payload
+    FROM (SELECT *, TRY_CAST(output AS INTEGER) AS stated FROM reports)
+"""
 
 
 @dataclass
@@ -48,7 +62,6 @@ class Received:
     rejected: Counter[str] = field(default_factory=Counter)
     passed_over: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    _seen: dict[bytes, bytes] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
 
     @classmethod
@@ -72,10 +85,36 @@ class Received:
         mechanism, n_outputs = self.protocol.mechanism, self.protocol.n_outputs
         return ReportSize(mechanism.report_bytes, mechanism.min_entropy + math.log2(n_outputs))
 
-    def add(self, blocks: Iterable[Block], name: str = "") -> None:
-        """Add what can be accepted of the file of this name; one report at a time is judged, and none is added that is
-        impossible.
-        """
+    def add_lines(self, paths: Sequence[Path], folder: Path) -> None:
+        """Add what can be accepted of the lines in files below a folder, of each id the first, and nothing that is impossible."""
+        protocol, mechanism = self.protocol, self.protocol.mechanism
+        terms = {
+            "unreadable": UNREADABLE,
+            "protocol": f'"{protocol.digest}"',
+            "other_protocol": OTHER_PROTOCOL,
+            "simulation": protocol.simulation,
+            "other_coins": NOT_SIMULATED if protocol.simulation else SIMULATED,
+            "rounds": [str(number) for number in protocol.rounds],
+            "other_round": OTHER_ROUND,
+            "size": mechanism.report_bytes,
+            "wrong_length": WRONG_LENGTH,
+            "n_outputs": protocol.n_outputs,
+            "other_output": OTHER_OUTPUT,
+        }
+        with ReportLines.opened() as lines:
+            lines.read(paths, ENVELOPE + 2 * mechanism.report_bytes, _JUDGED, terms)
+            for numbers, packed, _ in lines.payloads(mechanism.report_bytes):
+                is_possible = mechanism.is_valid(mechanism.unpack(packed))
+                if not is_possible.all():
+                    lines.drop(numbers[~is_possible], IMPOSSIBLE)
+            lines.drop_repeated(SEEN, CONFLICTING)
+            for _, packed, outputs in lines.payloads(mechanism.report_bytes):
+                self.sums.add(mechanism.unpack(packed), outputs if protocol.n_outputs > 1 else None)
+            self.rejected.update(lines.count_faults())
+            self.refused |= {str(path.relative_to(folder)): reason for path, reason in lines.refused.items()}
+
+    def add_shard(self, blocks: Iterable[Block], name: str) -> None:
+        """Add what can be accepted of the shard of this name, whose reports have no ids."""
         for block in blocks:
             if block.refused:
                 self.refused[name] = block.refused
@@ -143,11 +182,6 @@ class Received:
         reports = mechanism.unpack(packed.reshape(len(fitting), mechanism.report_bytes))
         is_taken = mechanism.is_valid(reports)
         self.rejected[IMPOSSIBLE] += int((~is_taken).sum())
-        if block.ids:
-            is_taken[is_taken] = [
-                self._is_new(block.ids[i], block.payloads[i], outputs[i])
-                for i in np.array(fitting)[is_taken].tolist()
-            ]
         if is_taken.any():
             outputs = [outputs[i] for i in np.array(fitting)[is_taken].tolist()]
             self.sums.add(
@@ -159,14 +193,6 @@ class Received:
         if self.protocol.n_outputs == 1:
             return output is None
         return output is not None and 0 <= output < self.protocol.n_outputs
-
-    def _is_new(self, identity: str, payload: bytes, output: int | None) -> bool:
-        key = bytes.fromhex(identity)
-        content = hashlib.blake2b(b"%s %r" % (payload, output), digest_size=16).digest()
-        kept = self._seen.setdefault(key, content)
-        if kept is not content:
-            self.rejected[SEEN if kept == content else CONFLICTING] += 1
-        return kept is content
 
 
 def receive(protocol: Path, reports: Path) -> Received:
@@ -198,8 +224,10 @@ def receive(protocol: Path, reports: Path) -> Received:
     if not files:
         aside = f"; {passed_over}" if (passed_over := received.passed_over_in_words()) else ""
         raise ConfigError(f"--reports {reports}: holds no file of reports (*.jsonl, *.parquet){aside}.")
+    received.add_lines([path for path in files if path.suffix == LINES], reports)
     for path in files:
-        received.add(blocks_of(path, received.report_size), str(path.relative_to(reports)))
+        if path.suffix != LINES:
+            received.add_shard(blocks_of(path, received.report_size), str(path.relative_to(reports)))
     return received
 
 

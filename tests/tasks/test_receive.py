@@ -1,15 +1,18 @@
 """Reports from anywhere: what answers the protocol is added up, everything else is counted and never added."""
 
+import base64
 import json
 import shutil
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import example_protocol, perturb_shard, publish, shards_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -19,7 +22,6 @@ from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.published_base import PublishedBase
-from storage.report_files import Block
 from storage.store import Store
 from tasks.answers.receive import (
     CONFLICTING,
@@ -43,6 +45,26 @@ def lines_of(protocol, n=40, first=0):
     """Reports of n clients, each with a device of its own, and their values."""
     rows = [((i % 9, 0.5), ("no", "yes", "?")[i % 3]) for i in range(first, first + n)]
     return [Client(protocol, max_epsilon=64.0, memory={}).report(x, y).to_json() for x, y in rows]
+
+
+def line_of(protocol, payload, number=0, /, **changes):
+    """A line with these bytes, as anybody can write one."""
+    line = {
+        "protocol": protocol.digest,
+        "round": 1,
+        "id": f"{number:032x}",
+        "report": base64.b64encode(payload).decode(),
+    }
+    return json.dumps(line | changes)
+
+
+def received_of(protocol, *lines):
+    """The result of these lines in one file."""
+    received = Received.under(protocol)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.jsonl").write_text("\n".join(lines))
+        received.add_lines([Path(folder) / "a.jsonl"], Path(folder))
+    return received
 
 
 @pytest.fixture
@@ -133,34 +155,21 @@ def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
         "signed_subset": b"\x03",
     }[name]
 
-    def block(report=good[0], **changes):
-        stated = {
-            "protocol": report.protocol,
-            "round": report.round,
-            "ids": [report.id],
-            "payloads": [report.payload],
-        }
-        return Block(**(stated | changes))
-
-    received = Received.under(protocol)
-    received.add(
-        [
-            Block(unreadable=3),
-            *(block(report) for report in good),
-            block(good[1]),
-            block(
-                good[2],
-                payloads=[bytes(size)] if good[2].payload != bytes(size) else [bytes([1]) + bytes(size - 1)],
-            ),
-            block(protocol="0" * 64),
-            block(round=2),
-            block(ids=["a" * 32], payloads=[b""]),
-            block(ids=["b" * 32], payloads=[good[0].payload + b"\0"]),
-            block(ids=["c" * 32], payloads=[impossible]),
-        ]
+    lines = [report.to_json() for report in good]
+    other = bytes(size) if good[2].payload != bytes(size) else bytes([1]) + bytes(size - 1)
+    received = received_of(
+        protocol,
+        *["no report"] * 3,
+        *lines,
+        lines[1],
+        line_of(protocol, other, id=good[2].id),
+        line_of(protocol, good[0].payload, 1, protocol="0" * 64),
+        line_of(protocol, good[0].payload, 2, round=2),
+        line_of(protocol, b"", 3),
+        line_of(protocol, good[0].payload + b"\0", 4),
+        line_of(protocol, impossible, 5),
     )
-    alone = Received.under(protocol)
-    alone.add([block(report) for report in good])
+    alone = received_of(protocol, *lines)
     np.testing.assert_array_equal(received.sums.raw, alone.sums.raw)
     assert received.accepted == 5
     zeros_are_valid = protocol.mechanism.is_valid(protocol.mechanism.unpack(np.zeros((1, size), np.uint8)))[0]
@@ -174,36 +183,92 @@ def test_every_kind_of_wrong_report_is_counted_and_none_is_added(name):
     } | ({CONFLICTING: 1} if zeros_are_valid else {})
 
 
-@given(payload=st.binary(min_size=1, max_size=1))
-def test_a_signed_subset_is_added_if_it_has_its_size_no_cell_twice_and_no_bit_past_the_last(payload):
+def test_a_signed_subset_is_added_if_it_has_its_size_no_cell_twice_and_no_bit_past_the_last():
     """Two of three cells: every byte there is, against the definition."""
     protocol = example_protocol("signed_subset", epsilon=0.5)
     assert protocol.mechanism.thresholds["size"] == 2
-    cells = [payload[0] >> 2 * j & 3 for j in range(4)]
-    is_honest = sorted(map(int.bit_count, cells)) == [0, 0, 1, 1] and cells[3] == 0
-    received = Received.under(protocol)
-    received.add([Block(protocol=protocol.digest, round=1, ids=["0" * 32], payloads=[payload])])
-    assert +received.rejected == ({} if is_honest else {IMPOSSIBLE: 1})
-    held = [payload[0] >> bit & 1 for bit in range(6)]
-    assert received.sums.raw[0].tolist() == [bit * is_honest for bit in held]
+
+    def is_honest(byte):
+        cells = [byte >> 2 * j & 3 for j in range(4)]
+        return sorted(map(int.bit_count, cells)) == [0, 0, 1, 1] and cells[3] == 0
+
+    honest = [byte for byte in range(256) if is_honest(byte)]
+    received = received_of(protocol, *[line_of(protocol, bytes([byte]), byte) for byte in range(256)])
+    assert (received.accepted, +received.rejected) == (len(honest), {IMPOSSIBLE: 256 - len(honest)})
+    for byte in honest:
+        held = [byte >> bit & 1 for bit in range(6)]
+        assert received_of(protocol, line_of(protocol, bytes([byte]))).sums.raw[0].tolist() == held
+
+
+PAYLOADS = st.lists(st.tuples(st.binary(max_size=24), st.integers(0, 255)), min_size=1, max_size=30)
+"""Bytes as they come, and those that make them as long as a report."""
+IN_A_FILE = settings(max_examples=10)
+"""Many lines make an example."""
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(payload=st.binary(max_size=24), filler=st.integers(0, 255))
-def test_random_bytes_are_rejected_or_change_totals_by_one_valid_report(name, payload, filler):
-    """Whatever arrives, the sums are those that as many valid reports can have."""
+@IN_A_FILE
+@given(payloads=PAYLOADS)
+def test_random_bytes_are_rejected_or_change_totals_by_one_valid_report(name, payloads):
+    """Whatever arrives, the sums are those of the reports that are valid."""
     protocol = example_protocol(name)
-    size = protocol.mechanism.report_bytes
-    fitting = (payload + bytes([filler]) * size)[:size]
-    received = Received.under(protocol)
-    for i, each in enumerate((payload, fitting)):
-        received.add([Block(protocol=protocol.digest, round=1, ids=[f"{i:032x}"], payloads=[each])])
-    assert received.accepted + received.rejected.total() == 2
-    assert protocol.mechanism.can_be_sum(received.sums.raw[0], received.accepted)
-    if not received.accepted:
-        assert not received.sums.raw.any()
+    mechanism, size = protocol.mechanism, protocol.mechanism.report_bytes
+    sent = [part for payload, byte in payloads for part in (payload, (payload + bytes([byte]) * size)[:size])]
+    received = received_of(protocol, *[line_of(protocol, each, i) for i, each in enumerate(sent)])
+    assert received.accepted + received.rejected.total() == len(sent)
+    assert mechanism.can_be_sum(received.sums.raw[0], received.accepted)
+    fitting = [np.frombuffer(each, np.uint8)[None] for each in sent if len(each) == size]
+    valid = [report for report in map(mechanism.unpack, fitting) if mechanism.is_valid(report)[0]]
+    assert received.accepted == len(valid)
+    alone = sum((mechanism.aggregate(report) for report in valid), mechanism.no_reports())
+    np.testing.assert_array_equal(received.sums.raw[0], alone)
 
 
+CHANGES = {
+    "cut": lambda line, at, _: line[:at],
+    "without a character": lambda line, at, _: line[:at] + line[at + 1 :],
+    "with one more": lambda line, at, character: line[:at] + character + line[at:],
+    "with another": lambda line, at, character: line[:at] + character + line[at + 1 :],
+    "from another end": lambda line, at, _: line[at:] + line[:at],
+    "sorted": lambda line, *_: json.dumps(json.loads(line), sort_keys=True, separators=(",", ":")),
+    "escaped": lambda line, at, _: line.replace(line[at], f"\\u{ord(line[at]):04x}"),
+    "as PHP writes it": lambda line, *_: line.replace("/", "\\/"),
+    "in blanks": lambda line, *_: f"  {line}\t\r",
+    "with a key twice": lambda line, *_: f'{line[:-1]}, "round": 1}}',
+    "with a key that is unknown": lambda line, *_: f'{line[:-1]}, "sent": 1}}',
+    "without an output": lambda line, *_: f'{line[:-1]}, "output": null}}',
+    "of no simulation": lambda line, *_: f'{line[:-1]}, "simulation": false}}',
+    "with a round in quotes": lambda line, *_: line.replace(": 1,", ': "1",'),
+    "with a round that is no integer": lambda line, *_: line.replace(": 1,", ": 1.0,"),
+    "with a long round": lambda line, *_: line.replace(": 1,", f": {10**30},"),
+    "in a list": lambda line, *_: f"[{line}]",
+    "and another": lambda line, *_: f"{line} {line}",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@IN_A_FILE
+@given(data=st.data())
+def test_a_line_is_a_report_where_the_client_reads_it_as_one(change, data):
+    """The reader of many lines and the one of a device agree, however a line is changed."""
+    protocol = example_protocol("oue")
+    line = line_of(protocol, b"\x1f", 7)
+    places = data.draw(
+        st.lists(st.tuples(st.integers(0, len(line) - 1), st.sampled_from('"{}[]:,/=\\ a0é')), max_size=20)
+    )
+    lines = [changed for place in places if (changed := CHANGES[change](line, *place)).strip()]
+
+    def is_report(text):
+        try:
+            return bool(Report.from_json(text))
+        except DataError:
+            return False
+
+    lines = [text for text in lines if not text.rstrip().endswith(",}")]  # DuckDB takes one comma more
+    assert received_of(protocol, *lines).rejected[UNREADABLE] == sum(not is_report(text) for text in lines)
+
+
+@settings(max_examples=30)
 @given(data=st.lists(st.binary(max_size=60), max_size=5))
 def test_random_files_are_counted_and_nothing_stops(tmp_path_factory, data):
     protocol = example_protocol("oue")
@@ -280,23 +345,33 @@ def of_three(mechanism="oue", **changes):
 
 
 @pytest.mark.parametrize("name", ["grr", "oue", "ss", "olh"])
-@given(payload=st.binary(max_size=24), filler=st.integers(0, 255), output=st.none() | st.integers())
-def test_random_outputs_are_rejected_or_change_totals_of_theirs_by_one_valid_report(
-    name, payload, filler, output
-):
+@IN_A_FILE
+@given(
+    payloads=PAYLOADS,
+    outputs=st.lists(st.none() | st.integers(-1, 3) | st.integers(), min_size=30, max_size=30),
+)
+def test_random_outputs_are_rejected_or_change_totals_of_theirs_by_one_valid_report(name, payloads, outputs):
     protocol = of_three(name)
-    size = protocol.mechanism.report_bytes
-    fitting = (payload + bytes([filler]) * size)[:size]
-    received = Received.under(protocol)
-    received.add(
-        [Block(protocol=protocol.digest, round=1, ids=["0" * 32], payloads=[fitting], outputs=[output])]
-    )
-    assert received.accepted + received.rejected.total() == 1
-    if output is None or not 0 <= output < 3:
-        assert +received.rejected == {OTHER_OUTPUT: 1}
+    mechanism, size = protocol.mechanism, protocol.mechanism.report_bytes
+    sent = [
+        ((payload + bytes([byte]) * size)[:size], output)
+        for (payload, byte), output in zip(payloads, outputs, strict=False)
+    ]
+    lines = [
+        line_of(protocol, payload, i, **({} if output is None else {"output": output}))
+        for i, (payload, output) in enumerate(sent)
+    ]
+    received = received_of(protocol, *lines)
+    assert received.accepted + received.rejected.total() == len(sent)
+    outside = sum(output is None or not 0 <= output < 3 for _, output in sent)
+    assert received.rejected[OTHER_OUTPUT] == outside
     for k, raw in enumerate(received.sums.raw):
-        assert protocol.mechanism.can_be_sum(raw, int(received.sums.n_reports[k]))
-        assert raw.any() <= (k == output)
+        of_k = [np.frombuffer(payload, np.uint8)[None] for payload, output in sent if output == k]
+        valid = [report for report in map(mechanism.unpack, of_k) if mechanism.is_valid(report)[0]]
+        assert received.sums.n_reports[k] == len(valid)
+        assert mechanism.can_be_sum(raw, len(valid))
+        alone = sum((mechanism.aggregate(report) for report in valid), mechanism.no_reports())
+        np.testing.assert_array_equal(raw, alone)
 
 
 def test_a_report_on_no_class_of_the_protocol_is_counted_and_never_added(room):
@@ -486,8 +561,7 @@ def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
     with pytest.raises(DataError):
         write(received, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    good = Received.under(protocol)
-    good.add([Block(protocol=protocol.digest, round=1, ids=["0" * 32], payloads=[b"\0"])])
+    good = received_of(protocol, line_of(protocol, b"\0"))
     for out in (path, path / "below"):
         with pytest.raises(ConfigError, match="--out"):
             write(good, out)

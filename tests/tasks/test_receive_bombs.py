@@ -1,9 +1,12 @@
 """An inbox that anybody can write to: what a file says costs no more than what it has, and is never counted for more."""
 
+import itertools
 import json
 import os
 import re
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +22,9 @@ from ldptree.client import Client
 from ldptree.coins import Words
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import CHOICES
-from storage.report_files import MOST_REPORTS
-from tasks.answers.receive import UNREADABLE, receive
+from storage.reports import lines as report_lines
+from storage.reports.shards import MOST_REPORTS
+from tasks.answers.receive import IMPOSSIBLE, SEEN, UNREADABLE, Received, receive
 
 NAMES = [name for name in CHOICES[1:] if name != "laplace"]
 SOON = 30.0
@@ -285,6 +289,103 @@ def test_lines_of_every_nasty_kind_are_counted_once_each_and_soon(room):
     received = soon(lambda: receive(path, folder))
     assert received.accepted == 1
     assert received.rejected.total() == 200 * len(lines)
+
+
+def test_a_file_with_a_line_of_any_length_is_refused_and_the_others_count(room):
+    """A line that is longer than 32 MiB is not looked through for its end."""
+    path, folder = room(protocol := example_protocol("oue"))
+    good = [one_client(protocol) for _ in range(4)]
+    (folder / "a.jsonl").write_text(good[0])
+    (folder / "b.jsonl").write_text(f"{good[1]}\n{'x' * 34_000_000}\n{good[1]}")
+    (folder / "c.jsonl").write_text("\n".join(good[2:]))
+    received = soon(lambda: receive(path, folder))
+    assert (received.accepted, +received.rejected) == (3, {})
+    assert received.refused == {"b.jsonl": "a line in it has more than 16,777,216 bytes"}
+
+
+def test_a_file_is_read_by_its_own_name_whatever_the_name_is(room):
+    path, folder = room(protocol := example_protocol("oue"))
+    names = [
+        "a.jsonl",
+        "*.jsonl",
+        "?.jsonl",
+        "[a].jsonl",
+        "{a,b}.jsonl",
+        "~.jsonl",
+        "'\".jsonl",
+        "a\nb.jsonl",
+    ]
+    (folder / "of=1").mkdir()
+    for name in (*names, "of=1/a.jsonl"):
+        (folder / name).write_text(one_client(protocol))
+    (folder / os.fsdecode(b"\xff.jsonl")).write_text(one_client(protocol))
+    received = receive(path, folder)
+    assert (received.accepted, +received.rejected) == (len(names) + 1, {})
+    assert received.refused == {"\udcff.jsonl": "its name is no text in UTF-8"}
+
+
+def test_a_file_that_is_gone_when_its_turn_comes_is_refused_and_the_others_count(room):
+    _, folder = room(protocol := example_protocol("oue"))
+    (folder / "a.jsonl").write_text(one_client(protocol))
+    received = Received.under(protocol)
+    received.add_lines([folder / "gone.jsonl", folder / "a.jsonl"], folder)
+    assert received.accepted == 1
+    assert received.refused == {"gone.jsonl": "cannot be read (No such file or directory)"}
+
+
+def test_a_file_that_is_written_while_it_is_read_loses_no_line_that_was_there(room):
+    path, folder = room(protocol := example_protocol("oue"))
+    lines = [one_client(protocol) for _ in range(50)]
+    (folder / "a.jsonl").write_text("\n".join(lines[:20]) + "\n")
+    is_over = threading.Event()
+
+    def write():
+        with (folder / "a.jsonl").open("a") as file:
+            for line in itertools.cycle(lines):
+                if is_over.is_set():
+                    return
+                file.write(f"{line}\n")
+                file.flush()
+                time.sleep(1e-4)
+
+    with ThreadPoolExecutor() as pool:
+        pool.submit(write)
+        try:
+            received = receive(path, folder)
+        finally:
+            is_over.set()
+    assert 20 <= received.accepted <= 50
+    assert set(+received.rejected) <= {SEEN, UNREADABLE}
+    assert received.rejected[UNREADABLE] <= 1
+
+
+def test_more_lines_than_are_held_at_once_are_each_judged_once(room, monkeypatch):
+    """Every third is impossible, and every fifth came before."""
+    monkeypatch.setattr(report_lines, "BATCH", 2_048)
+    monkeypatch.setattr(report_lines, "FILES", 2)
+    path, folder = room(protocol := example_protocol("oue"))
+    line = json.loads(one_client(protocol))
+
+    def of(number):
+        report = {"report": "/w=="} if number % 3 == 0 else {}
+        return json.dumps(line | {"id": f"{number - number % 5 // 4:032x}"} | report)
+
+    for start in range(0, 15_000, 3_000):
+        (folder / f"{start:05}.jsonl").write_text("\n".join(map(of, range(start, start + 3_000))))
+    received = receive(path, folder)
+    possible = [number for number in range(15_000) if number % 3]
+    first = {number - number % 5 // 4 for number in possible}
+    assert received.accepted == len(first)
+    assert +received.rejected == {IMPOSSIBLE: 5_000, SEEN: len(possible) - len(first)}
+
+
+def test_nothing_is_printed_while_lines_are_read(tmp_path, capfd):
+    (tmp_path / "a.jsonl").write_text("rubbish\n" * 200_000)
+    with report_lines.ReportLines.opened() as lines:
+        lines.connection.execute("SET progress_bar_time = 0")
+        lines.read([tmp_path / "a.jsonl"], 1_000, "SELECT 'x' AS fault FROM reports", {})
+        assert lines.count_faults() == {"x": 200_000}
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "zip"])

@@ -1,31 +1,25 @@
-"""Read files of reports in blocks, as lines of JSON from clients or Parquet shards from the pipeline.
+"""List the files of reports below a folder, and read the Parquet shards of the pipeline in blocks (lines are in `lines`).
 `tasks.answers.receive` decides which of them are valid.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldptree.client import Report
-from ldptree.errors import DataError
 from storage.formats import LAST_TRANSACTION
 from storage.raw.parquet_pages import weigh_pages
 
-KINDS = (".jsonl", ".parquet")
-LINES = 1_000
-ENVELOPE = 1_000
-"""Bytes of a line beside the payload, at most."""
+LINES, SHARD = ".jsonl", ".parquet"
 BATCH_BYTES = 2**24
 MOST_REPORTS = 2**17
 """Most reports in one Parquet file, twice as many as the pipeline writes into one."""
@@ -56,8 +50,7 @@ class Block:
 
     Attributes:
         protocol, round: as they state; "" and 0 where nothing readable was stated.
-        ids: of each; none where the file gives none.
-        source: what stands for all of them where they have no ids, the same wherever the same file is met.
+        source: what stands for all of them, as they have no ids, the same wherever the same file is met.
         payloads: bytes of each.
         simulation: that their coins came from a seed.
         outputs: the output that each says it is about, None of one that says none.
@@ -67,7 +60,6 @@ class Block:
 
     protocol: str = ""
     round: int = 0
-    ids: list[str] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
     outputs: list[int | None] = field(default_factory=list)
     source: str = ""
@@ -83,7 +75,7 @@ def files_of(folder: Path) -> tuple[list[Path], list[Path]]:
         OSError: a folder below cannot be listed.
     """
     paths = sorted(_below(folder))
-    read = [path for path in paths if path.suffix in KINDS and path.is_file()]
+    read = [path for path in paths if path.suffix in (LINES, SHARD) and path.is_file()]
     return read, sorted(set(paths) - set(read))
 
 
@@ -99,58 +91,7 @@ def _raise(fault: OSError) -> None:
 
 
 def blocks_of(path: Path, of: ReportSize) -> Iterator[Block]:
-    """The reports of one file. Lines and values that are longer than a report can be are none; a Parquet file that says it holds
-    more than such a file can hold is refused as a whole.
-    """
-    yield from _lines(path, of.packed) if path.suffix == ".jsonl" else _shard(path, of)
-
-
-def _lines(path: Path, longest: int) -> Iterator[Block]:
-    most = ENVELOPE + 2 * longest
-    try:
-        with path.open("rb") as file:
-            while lines := list(itertools.islice(_short_lines(file, most), LINES)):
-                yield from _reports(lines)
-    except OSError:
-        yield Block(unreadable=1)
-
-
-def _short_lines(file: IO[bytes], most: int) -> Iterator[bytes | None]:
-    """The lines of a file, None for each that is longer than `most`; no more of one is held than that."""
-    while line := file.readline(most):
-        if len(line) < most or line.endswith(b"\n"):
-            yield line
-            continue
-        yield None
-        while (rest := file.readline(most)) and not rest.endswith(b"\n"):
-            pass
-
-
-def _reports(lines: Sequence[bytes | None]) -> Iterator[Block]:
-    blocks: dict[tuple[str, int, bool], Block] = {}
-    unreadable = 0
-    for line in lines:
-        if line is not None and not line.strip():
-            continue
-        try:
-            if line is None:
-                raise DataError("report: too long")
-            report = Report.from_json(line)
-        except DataError:
-            unreadable += 1
-            continue
-        key = (report.protocol, report.round, report.simulation)
-        block = blocks.setdefault(
-            key, Block(protocol=report.protocol, round=report.round, simulation=report.simulation)
-        )
-        block.ids.append(report.id)
-        block.payloads.append(report.payload)
-        block.outputs.append(report.output)
-    yield Block(unreadable=unreadable)
-    yield from blocks.values()
-
-
-def _shard(path: Path, of: ReportSize) -> Iterator[Block]:
+    """The reports of one shard. One that says it holds more than a shard can hold is refused as a whole."""
     try:
         if refused := _long_description(path):
             yield Block(refused=refused)
