@@ -21,6 +21,7 @@ NOT_TERMS = {
     "path",
     "rows",
     "title",
+    "question",
     "noun",
     "nouns",
     "names",

@@ -38,13 +38,14 @@ from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
 from tasks.data.source import check_named, say_changed
 from tasks.page.data import Run as Facts
+from tasks.page.render import render_brief
 from tasks.page.summary import headline
 from tasks.predict import export_sql, load_model, predict_table, read_matrix
 from tasks.progress import Timeline
 from tasks.report import read_facts
 from tasks.step import faults_stay_in_zone
 
-HEIGHT = 900
+HEIGHT = 320
 """Pixels of a page in a notebook; the rest is scrolled to."""
 
 
@@ -128,15 +129,16 @@ class Run:
         return f"<Run {self.summary['run']}: {self.headline} {self.estimator} {self.protection}>"
 
     def _repr_html_(self) -> str:
-        """Return HTML with the estimator, whom the run protects, and the page. The page's frame separates its style
-        from the notebook's and runs no script.
+        """Return HTML with the finding and its ruler, the estimator, whom the run protects, and a link to the page. The frame
+        separates its style from the notebook's and runs no script.
         """
-        page = html.escape(self.page.read_text(encoding="utf-8"), quote=True)
+        brief = html.escape(render_brief(self.facts), quote=True)
         title = html.escape(self.headline, quote=True)
+        page = html.escape(os.path.relpath(self.page), quote=True)
         return (
-            f"<p>{html.escape(f'{self.estimator} {self.protection}')}</p>"
-            f'<iframe sandbox="" title="{title}" style="width:100%;height:{HEIGHT}px;border:0" srcdoc="{page}">'
-            "</iframe>"
+            f'<iframe sandbox="" title="{title}" style="width:100%;height:{HEIGHT}px;border:0" srcdoc="{brief}">'
+            f"</iframe><p>{html.escape(f'{self.estimator} {self.protection}')} "
+            f'<a href="{page}" target="_blank">The whole page</a></p>'
         )
 
 

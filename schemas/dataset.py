@@ -123,6 +123,8 @@ class DatasetSpec(Table):
     """An entry of the catalogue, whose keys yours are laid over; any other name needs a path."""
     title: str = ""
     """What the page calls the data."""
+    question: str = Field(default="", max_length=200)
+    """The question in words, above the page's heading, as in "Card or cash? Predict how a trip is paid"."""
     noun: str = "row"
     """What the page calls one row."""
     nouns: str = "rows"
@@ -193,7 +195,15 @@ class DatasetSpec(Table):
 
     def without_words(self) -> DatasetSpec:
         """Return the data set without what concerns only the page or the place of files, as no key has these."""
-        page = {"title": "", "noun": "row", "nouns": "rows", "names": {}, "unit": "", "units": {}}
+        page = {
+            "title": "",
+            "question": "",
+            "noun": "row",
+            "nouns": "rows",
+            "names": {},
+            "unit": "",
+            "units": {},
+        }
         rest = {"path": (), "rows": None, "expect": None, "release_checks": False, "new_people": False}
         return self.model_copy(update=page | rest)
 

@@ -78,7 +78,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="32", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="33", home=_zone, retries=2, order=17, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -236,6 +236,7 @@ def identify(config: RunConfig) -> dict[str, Any]:
         "title": data.title or data.name,
         "noun": data.noun,
         "nouns": data.nouns,
+        "question": data.question,
         "simulated": data.simulated,
         "campaign": config.campaign.name or "",
         "estimator": config.model.estimator,

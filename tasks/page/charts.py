@@ -24,10 +24,6 @@ SHORT = {
 """At a tick, which has little room."""
 SEAM = 0.1
 """Percent of the tree's width by which a branch begins under the one before it, so that no gap is seen."""
-NEAR = 14.0
-"""Percent of the width within which two labels touch."""
-LABEL = 17.0
-"""Percent of the width that a label takes at most."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +71,6 @@ class Axis:
         if not any(figure in text for figure in "123456789"):
             text = text.lstrip("+-")
         return f"{text}{SHORT.get(word, '')}".replace("-", "\u2212")
-
-    def label_marks(self, marks: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
-        """Return labels of two marks (value, text, role) under the axis, as place, text, side and role.
-
-        Where they are near they are told apart by their sides ("en": left of the place, "st": right of it).
-        """
-        places = [float(self.at(value)[:-1]) for value, _, _ in marks]
-        sides = [""] * len(marks)
-        if len(marks) > 1 and abs(places[0] - places[1]) < NEAR:
-            sides = ["en", "st"] if places[0] <= places[1] else ["st", "en"]
-            left = min(max(min(places), LABEL), 100 - LABEL)
-            right = max(min(max(places), 100 - LABEL), left)
-            places = [left if side == "en" else right for side in sides]
-        labels = zip(places, sides, marks, strict=True)
-        return [(f"{place:.2f}%", text, side, role) for place, side, (_, text, role) in labels]
 
 
 def label_lines(axis: Axis, lines: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
@@ -274,7 +255,7 @@ class Strip:
         axis = Axis.of([*(value for _, figures in draws for value in figures), *lines])
         columns = []
         for number, (epsilon, figures) in enumerate(draws):
-            at = 8 + 92 * (number + 0.5) / len(draws)
+            at = 12 + 88 * (number + 0.5) / len(draws)
             beside = [
                 SPREAD * (2 * (i % 5) / 4 - 1) if len(figures) > 1 else 0.0 for i in range(len(figures))
             ]
@@ -306,3 +287,8 @@ def place_boxes(boxes: Boxes) -> list[tuple[int, int]]:
     n, right = len(boxes.levels), 64 + 22 * len(boxes.cells)
     of_cells = [(59 + 22 * i, 18 + 25 * j) for i in range(len(boxes.cells)) for j in range(n)]
     return of_cells + [(right, 18 + 25 * j) for j in range(boxes.n_outside)]
+
+
+def dots(first: int, last: int) -> str:
+    """Return the path of the dots from one number to another of a hundred, twenty in a row, 15 apart."""
+    return "".join(f"M{10 + 15 * (at % 20)} {10 + 15 * (at // 20)}h0" for at in range(first, last))

@@ -462,6 +462,7 @@ class Run:
     Attributes:
         name, title: the run's, and the data's in words.
         noun, nouns: what one row is called, and several.
+        question: the question in words; "" where the configuration has none.
         simulated: whether the rows are made up.
         campaign: whose reports of earlier runs are learned from too; "" where there is none.
         estimator, why_chosen: the family that learned; why, where the configuration names none.
@@ -498,6 +499,7 @@ class Run:
     why_chosen: str = ""
     noun: str = "row"
     nouns: str = "rows"
+    question: str = ""
     simulated: bool = False
     campaign: str = ""
     label: Literal["class", "number", ""] = ""

@@ -28,7 +28,7 @@ from tasks.page.captions import (
 )
 from tasks.page.charts import Axis, Branch, draw_tree
 from tasks.page.data import AtEpsilon, Check, FoundFrom, Run, Score
-from tasks.page.summary import find_reference, has_groups, name_score, say_direction, say_rows
+from tasks.page.summary import find_reference, has_groups, name_score, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
 MOST_ENDS, MOST_LEVELS = 8, 4
@@ -176,14 +176,6 @@ def name_output(run: Run, node: Node | Cell) -> str:
     return run.model.outputs[shown_output(run, node)] if len(run.model.outputs) > 1 else ""
 
 
-def name_lean(run: Run, node: Node | Cell) -> str:
-    """Say how the public model errs in a node, and on which of several outputs; "unclear" where no direction is known."""
-    shown, named = shown_estimate(run, node), name_output(run, node)
-    if shown.is_clear:
-        return named or say_direction(run.label == "class", is_low=shown.value > 0)
-    return f"{named}, unclear" if named else "unclear"
-
-
 def open_nodes(root: Node, most: int) -> set[int]:
     """Return identities of nodes drawn with children, with most people, up to `most` ends and MOST_LEVELS."""
     chosen: set[int] = set()
@@ -215,7 +207,7 @@ def tabulate_cells(run: Run) -> Table | None:
     is_correction = model.figure == "correction"
     cells = by_share(model.cells)[:TABLED_CELLS]
     several = len(model.outputs) > 1
-    heads = [f"Kind of {run.noun}", "Private", "Share"]
+    heads = [f"Group of {run.nouns}", "Private"]
     has = {
         "public share": any(cell.public_share is not None for _, cell in cells),
         "public": any(any(cell.public) for _, cell in cells),
@@ -234,8 +226,7 @@ def tabulate_cells(run: Run) -> Table | None:
         heads += [f"Difference{named}"] if has["differences"] else []
         heads.append(("Correction" if is_correction else "Estimate") + named)
         heads += [f"Corrected{named}"] if has["answers"] else []
-    heads += ["Rests on"]
-    heads += ["Weight of reports"] if has["weight"] else []
+    heads += ["Weight of reports"] if has["weight"] else ["Rests on"]
     heads += ["Says"] if has["decision"] else []
     heads += ["Held back", "Public model", "Ours"] if has["tests"] else []
     rows, marked = [], []
@@ -243,7 +234,6 @@ def tabulate_cells(run: Run) -> Table | None:
         row = [
             f"{number + 1}. {say_path(cell.path, run)}",
             units.count(max(cell.share, 0.0) * run.n_private),
-            units.portion(cell.share),
         ]
         row += [units.portion(cell.public_share or 0.0)] if has["public share"] else []
         for m in range(len(model.outputs)):
@@ -253,8 +243,7 @@ def tabulate_cells(run: Run) -> Table | None:
                 row.append(label_unit(run, signed=True).estimate(_nth(cell.differences, m)))
             row.append(unit.estimate(cell.estimates[m]))
             row += [plain.bare(cell.answers[m]) if cell.answers else "–"] if has["answers"] else []
-        row.append(BASIS[cell.rests_on])
-        row += [units.percent(cell.private_weight or 0.0, 0)] if has["weight"] else []
+        row.append(units.percent(cell.private_weight or 0.0, 0) if has["weight"] else BASIS[cell.rests_on])
         row += [cell.decision] if has["decision"] else []
         if has["tests"] and run.scores:
             test, write = run.scores.cells[number], score_unit(run)
@@ -271,11 +260,10 @@ def tabulate_cells(run: Run) -> Table | None:
         *_adding(run, [cell for _, cell in cells]),
         *([say("shared out")] if has_groups(run) else []),
         *_weighing(run),
-        *_basis(run),
     ]
     if len(model.cells) > len(cells):
         notes.insert(0, say("table cut", shown=units.count(len(cells)), cells=units.count(len(model.cells))))
-    title = f"Every kind of {run.noun}"
+    title = f"Every group of {run.nouns}"
     return Table(title, tuple(heads), tuple(rows), tuple(marked), tuple(notes))
 
 
@@ -304,22 +292,6 @@ def _weighing(run: Run) -> list[Sentence]:
         return []
     lam = LAM.get(run.lam, f"A public row weighs as much as {run.lam} private ones.")
     return [say("weighing", lam=lam, prune=PRUNE.get(run.prune, "Each cell speaks for itself."))]
-
-
-def _basis(run: Run) -> list[Sentence]:
-    """Say how many cells, and how many people, rest on what."""
-    sentences = []
-    for key, on in BASIS.items():
-        held = [max(cell.share, 0.0) for cell in run.model.cells if cell.rests_on == key]
-        if held:
-            cells = units.plural(len(held), "kind", "kinds")
-            share = units.portion(min(sum(held), 1.0))
-            rest, take = ("rests", "takes") if len(held) == 1 else ("rest", "take")
-            form = "basis others" if key == "neighbours" else "basis"
-            sentences.append(
-                say(form, cells=cells, share=share, nouns=run.nouns, rest=rest, take=take, basis=on)
-            )
-    return sentences
 
 
 def find_strengths(run: Run) -> list[tuple[str, float]]:
@@ -392,13 +364,14 @@ def tabulate_strip(run: Run) -> Table | None:
     if run.scores is None or not run.scores.epsilons:
         return None
     unit, reference = score_unit(run), find_reference(run)
-    heads = ["ε", "Median", "Lowest", "Highest"]
+    heads = ["ε", "Median", "Range"]
     heads += [f"Better than {name_score(run, reference, in_sentence=True)}"] if reference else []
     rows = []
     for at_epsilon in run.scores.epsilons:
         row = [
             f"{at_epsilon.epsilon:.6g}",
-            *(unit.value(at) for at in (at_epsilon.median, at_epsilon.draws[0], at_epsilon.draws[-1])),
+            unit.value(at_epsilon.median),
+            f"{units.once(unit.bare(at_epsilon.draws[0]), unit.bare(at_epsilon.draws[-1]))}–{unit.bare(at_epsilon.draws[-1])}",
         ]
         row += [f"{count_better(run, at_epsilon, reference)} of {len(at_epsilon.draws)}"] if reference else []
         rows.append(tuple(row))
@@ -472,14 +445,14 @@ def say_interval(run: Run, score: Score) -> str:
 
 
 def tabulate_mistakes(run: Run) -> Table | None:
-    """Tabulate what each model said of what was true."""
-    if run.scores is None or not any(score.confusion for score in run.scores.models):
+    """Tabulate what both models that are compared predicted of what was true."""
+    if run.scores is None or not run.scores.ours.confusion:
         return None
     heads = tuple(f"{true}, said {predicted}" for true in run.classes for predicted in run.classes)
     rows = tuple(
         (name_score(run, score), *(units.count(n) for row in score.confusion for n in row))
         for score in run.scores.ordered
-        if score.confusion
+        if score in (find_reference(run), run.scores.ours)
     )
     confusion = run.scores.ours.confusion
     recalls = [
@@ -488,7 +461,7 @@ def tabulate_mistakes(run: Run) -> Table | None:
         if sum(row)
     ]
     notes = (say("recall", recalls=units.listed(recalls)),) if recalls else ()
-    return Table("Mistakes of each model", ("Model", *heads), rows, (), notes)
+    return Table("Mistakes with and without reports", ("Model", *heads), rows, (), notes)
 
 
 def tabulate_bins(run: Run) -> Table | None:

@@ -11,8 +11,11 @@ from schemas.config import RunConfig
 from tasks.page import summary, units
 from tasks.page.captions import say
 from tasks.page.charts import Axis
-from tasks.page.data import Run
+from tasks.page.data import Run, Span
 from tasks.page.render import fill
+
+FIGURE, PEOPLE = 90.0, 40.0
+"""Heights of the figure and of the bars of people, in px."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +32,9 @@ class Card:
         n_private, n_new: rows that reported, and how many of them in this run.
         campaign: its name; "" where there is none.
         command: the command line that repeats the run, or goes on with it.
-        figure: the chief score; None where there is none.
-        says: the same as a reader sees it; "" where there is none.
+        figure: the chief score, or where none was taken the average that reports say; None where there is neither.
+        low, high: its 95 % interval, or two standard deviations to each side.
+        says: the figure as a reader sees it; "" where there is none.
     """
 
     name: str
@@ -45,12 +49,14 @@ class Card:
     campaign: str = ""
     command: str = ""
     figure: float | None = None
+    low: float = 0.0
+    high: float = 0.0
     says: str = ""
 
     @classmethod
     def of(cls, run: Run, started: Card, *, has_asked: bool) -> Self:
         """Summarise a run's page. `started` is its card as it began, `has_asked` is whether anybody was asked since."""
-        ours = run.scores.ours.figure if run.scores else None
+        figure, ends, says = _find_figure(run)
         words = run.failure.message if run.failure else summary.headline(run).text
         return cls(
             name=run.name,
@@ -64,8 +70,10 @@ class Card:
             n_new=run.n_new,
             campaign=run.making.config.get("campaign.name", ""),
             command=started.command,
-            figure=ours,
-            says="" if ours is None else units.score_unit(run).value(ours),
+            figure=figure,
+            low=ends.low,
+            high=ends.high,
+            says=says,
         )
 
     @classmethod
@@ -99,30 +107,71 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Trend:
-    """The trend of a campaign's runs, oldest first, as points of a line in a box of 100 by 24 and in words."""
+class Point:
+    """One run of a campaign as it is drawn: its place in percent, heights in px from the top, and a share of people."""
 
-    points: tuple[tuple[str, str], ...]
+    x: str
+    y: str
+    low: str
+    high: str
+    reported: str
+    earlier: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The runs of a campaign, oldest first: their figure with its interval, how many reported, and the same in words."""
+
+    points: tuple[Point, ...]
+    ticks: tuple[tuple[str, str], ...]
     says: str
 
     @classmethod
     def of(cls, cards: Sequence[Card]) -> Trend | None:
-        """Of their scores, or of how many reported where not all have one; None of fewer than two runs."""
+        """Of their figures, or of how many reported where not all have one; None of fewer than two runs."""
         if len(cards) < 2:
             return None
-        scored = all(card.figure is not None for card in cards)
-        values = [float(card.figure or 0.0) if scored else float(card.n_private) for card in cards]
-        axis = Axis.of(values)
-        step = 92 / (len(values) - 1)
+        has_figures = all(card.figure is not None for card in cards)
+        low_high = [(card.low, card.high) for card in cards] if has_figures else []
+        axis = Axis.of(end for pair in low_high for end in pair)
+        most = max(card.n_private for card in cards) or 1
         points = tuple(
-            (f"{4 + step * i:.1f}", f"{21 - 18 * (value - axis.low) / (axis.high - axis.low):.1f}")
-            for i, value in enumerate(values)
+            Point(
+                x=f"{100 * (i + 0.5) / len(cards):.2f}",
+                y=_height(axis, card.figure or 0.0),
+                low=_height(axis, card.low),
+                high=_height(axis, card.high),
+                reported=f"{PEOPLE * card.n_private / most:.1f}",
+                earlier=f"{PEOPLE * (card.n_private - card.n_new) / most:.1f}",
+            )
+            for i, card in enumerate(cards)
         )
         first, last = (
-            card.says if scored else f"{units.count(card.n_private)} reports"
+            card.says if has_figures else f"{units.count(card.n_private)} reports"
             for card in (cards[0], cards[-1])
         )
-        return cls(points, f"{first} to {last} in {units.count(len(cards))} runs")
+        scale = 100.0 if cards[-1].says.endswith(units.SUFFIXES["share"]) else 1.0
+        ticks = (
+            tuple((_height(axis, tick), axis.label(tick, scale)) for tick in axis.ticks)
+            if has_figures
+            else ()
+        )
+        return cls(points, ticks, f"{first} to {last} in {units.count(len(cards))} runs")
+
+
+def _find_figure(run: Run) -> tuple[float | None, Span, str]:
+    """Return the figure of a run that a campaign is followed by, its ends, and the figure in words."""
+    if run.scores:
+        ours = run.scores.ours
+        return ours.figure, ours.interval, units.score_unit(run).value(ours.figure)
+    average = None if run.failure else summary.find_average(run)
+    if average is None:
+        return None, Span(low=0.0, high=0.0), ""
+    return average.after, average.ends, average.unit.value(average.after)
+
+
+def _height(axis: Axis, value: float) -> str:
+    return f"{6 + (FIGURE - 12) * (axis.high - value) / (axis.high - axis.low):.1f}"
 
 
 def render_index(cards: Mapping[str, Card]) -> str:
@@ -143,6 +192,7 @@ def render_index(cards: Mapping[str, Card]) -> str:
         trends=trends,
         date=units.date,
         plural=units.plural,
+        epsilon=units.epsilon,
         count=units.count,
     )
 

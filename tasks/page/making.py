@@ -48,9 +48,11 @@ def describe_making(
 
 
 def _own_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the configuration without what is usual and without what the catalogue says of its data set."""
+    """Return the configuration without what is usual, what the catalogue says of its data set, and words of the page."""
     known = catalogue().get(config.dataset.name, {})
-    settings = config.model_dump(mode="json", exclude_defaults=True, exclude={"dataset": {"names"}})
+    settings = config.model_dump(
+        mode="json", exclude_defaults=True, exclude={"dataset": {"names", "question"}}
+    )
     own = {key: value for key, value in settings["dataset"].items() if value != known.get(key)}
     return settings | {"dataset": own, "model": config.model.unusual}
 

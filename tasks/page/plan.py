@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from ldptree.planning.backwards import Need
@@ -13,11 +12,10 @@ from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
-from tasks.page.render import render_template
+from tasks.page.render import fill
 from tasks.page.units import MOST_MORE, figures
 from tasks.scoring.forecast import Backwards, CollectionPlan
 
-TEMPLATE = Path(__file__).parent / "templates" / "plan.html.j2"
 WAYS = {
     "alike": "like public ones",
     "planted": "the public model wrong as stated",
@@ -130,8 +128,8 @@ def render_plan(plan: CollectionPlan, *, name: str, version: str) -> str:
     words = say_plan(plan)
     ends = [end for forecast in plan.forecasts for end in (forecast.figure.low, forecast.figure.high)]
     axis = Axis.of([*ends, plan.public_alone.mean])
-    return render_template(
-        TEMPLATE.read_text(encoding="utf-8"),
+    return fill(
+        "plan.html.j2",
         title=name,
         version=version,
         words=words,

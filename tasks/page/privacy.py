@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
@@ -22,46 +22,32 @@ class Answer:
     sentences: tuple[Sentence, ...]
 
 
-def facts(run: Run) -> list[Answer]:
-    """The five facts that stand open."""
-    shown = [
-        Answer("Who", (_who(run),)),
-        Answer("What", _left(run)),
-        Answer(
-            "How much",
-            (
-                _spent(run),
-                *(_ledger(run) if run.privacy.was_spent_before else ()),
-                *(_lifetime(run) if run.privacy.lifetime_epsilon else ()),
-            ),
-        ),
-        Answer("Noise", (_noise(run),)),
-    ]
-    return [*shown, Answer("Cheats", cheats[:1])] if (cheats := _liars(run)) else shown
-
-
-def answers(run: Run) -> list[Answer]:
-    """Everything that a privacy officer can repeat."""
-    return [
+def answers(run: Run, shown: Collection[str] = ()) -> list[Answer]:
+    """Everything that a privacy officer can repeat, without the texts that are shown already."""
+    every = [
         Answer("What was sent", _asked(run)),
         *([Answer("What is protected", (_protected(run),))] if run.privacy.features else []),
         Answer("What is promised", _promise(run)),
-        Answer("Who one holder is", (_who(run),)),
+        Answer("Who counts as one person", (say_person(run),)),
         Answer("What was spent", (_spent(run), *_ledger(run), *_lifetime(run))),
-        Answer("Where the noise came from", (_noise(run),)),
-        *([Answer("If holders cheat", cheats)] if (cheats := _liars(run)) else []),
+        Answer("Where the noise came from", (say_noise(run),)),
+        Answer("If people cheat", _liars(run)),
         Answer("Not protected", _open(run)),
     ]
-
-
-def more(run: Run, shown: Sequence[Sentence]) -> list[Answer]:
-    """The same without what is shown already."""
-    texts = {sentence.text for sentence in shown}
     left = [
-        Answer(answer.question, tuple(each for each in answer.sentences if each.text not in texts))
-        for answer in answers(run)
+        replace(each, sentences=tuple(s for s in each.sentences if s.text not in shown)) for each in every
     ]
     return [answer for answer in left if answer.sentences]
+
+
+def spent(run: Run) -> list[Sentence]:
+    """Return the spend of each holder, and what they spent before where they did."""
+    return [_spent(run), *(_ledger(run) if run.privacy.was_spent_before else ())]
+
+
+def warn_of_liars(run: Run) -> tuple[Sentence, ...]:
+    """Say in one sentence what a dishonest holder can do; nothing where that is not known."""
+    return _liars(run)[:1]
 
 
 def say_protection(run: Run) -> str:
@@ -102,7 +88,8 @@ def odds(run: Run) -> str:
     return units.decimal(factor, 1) if factor < 1000 else units.count(factor)
 
 
-def _who(run: Run) -> Sentence:
+def say_person(run: Run) -> Sentence:
+    """Say who counts as one person."""
     if run.privacy.holder == "row":
         return say("who row", noun=run.noun, double=units.epsilon(2 * run.privacy.epsilon))
     return say("who column", holder=run.privacy.holder, nouns=run.nouns)
@@ -251,7 +238,8 @@ def _lifetime(run: Run) -> list[Sentence]:
     return [say("lifetime", epsilon=units.epsilon(run.privacy.lifetime_epsilon))]
 
 
-def _noise(run: Run) -> Sentence:
+def say_noise(run: Run) -> Sentence:
+    """Say where the noise came from."""
     return say("noise seed") if run.privacy.seeded else say("noise system", form=run.privacy.form)
 
 
@@ -270,9 +258,9 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
             return (say("no bound question"),)
         return (say("liar question", one=units.decimal(max(forces), 1)),)
     where = (
-        "in all kinds with one report"
+        "in all groups"
         if force.at_once >= run.n_cells
-        else f"in up to {units.plural(force.at_once, 'kind', 'kinds')} with one report"
+        else f"in up to {units.plural(force.at_once, 'group', 'groups')}"
     )
     if math.isinf(force.one):
         return (say("no bound", where=where),)

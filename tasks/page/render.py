@@ -10,10 +10,12 @@ from markupsafe import Markup
 
 from ldptree.plain_text import escape_markdown, make_visible
 from tasks.page import charts, findings, privacy, summary, units
-from tasks.page.captions import CHIPS, GLOSSARY, TREES, Sentence, say
+from tasks.page.captions import CHIPS, GLOSSARY, Sentence, say
 from tasks.page.charts import Axis, Strip
 from tasks.page.data import Example, Run, SentNumber
 from tasks.page.findings import Table
+from tasks.page.groups import draw_groups
+from tasks.page.ruler import draw_ruler
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,8 +31,12 @@ SECTIONS: dict[str, Callable[[Run], Table | None]] = {
 
 def render(run: Run) -> str:
     """Return the run's page as one HTML file that loads nothing."""
+    claim, status = summary.status(run)
     common: dict[str, Any] = dict(
         run=run,
+        claim=claim,
+        status=status,
+        question=summary.question(run),
         verdict=summary.verdict(run),
         headline=summary.headline(run),
         lead=summary.lead(run),
@@ -44,12 +50,24 @@ def render(run: Run) -> str:
         height=charts.height,
         seconds=units.seconds,
         date=units.date,
-        apart=units.apart,
-        once=units.once,
         **_making(run),
     )
-    learned = {"strip": None} if run.failure else _learned(run)
+    learned = {"strip": None, "ruler": None} if run.failure else _learned(run)
     return fill("page.html.j2", **common, **learned)
+
+
+def render_brief(run: Run) -> str:
+    """Return the finding, the ruler and the advice of a finished run as HTML of at most 320 px, which loads nothing."""
+    return fill(
+        "brief.html.j2",
+        run=run,
+        verdict=summary.verdict(run),
+        headline=summary.headline(run),
+        lead=summary.lead(run),
+        ruler=draw_ruler(run),
+        gain=summary.gain(run),
+        advice=summary.advise(run),
+    )
 
 
 def fill(template: str, **values: Any) -> str:
@@ -94,71 +112,96 @@ def _data(run: Run) -> list[Sentence]:
         sentences.append(say("public rule", rule=run.public_rule))
     if run.where:
         sentences.append(say("where", nouns=run.nouns, where=run.where))
-    if run.label:
-        sentences.append(say("label kind", target=run.target, label=run.label))
     return sentences
-
-
-def _widest(run: Run, tree: findings.Tree) -> int:
-    """Return the letters of the longest estimate in the tree, with a minimum, as all rows have columns of one width. A
-    range in brackets stands below it in small letters, of which six are as wide as five.
-    """
-    shown = [tree.unit.estimate(findings.shown_estimate(run, end.node)).partition(" (") for end in tree.ends]
-    return max(11, *(max(len(value), 5 * len(ends) // 6 + 1) for value, _, ends in shown))
 
 
 def _learned(run: Run) -> dict[str, Any]:
     """Return the values that the templates of a finished run need."""
     tree = findings.draw(run)
-    unit = units.score_unit(run)
-    facts, example, reference = privacy.facts(run), _example(run), summary.find_reference(run)
-    rounds_say = privacy.answers(run)[0].sentences if run.privacy.features else ()
-    shown = [
-        *(sentence for fact in facts for sentence in fact.sentences),
-        *example.get("report_says", ()),
-        *rounds_say,
-    ]
     return {
+        "ruler": draw_ruler(run),
+        "gain": summary.gain(run),
+        "advice": summary.advise(run),
+        "rows_of": _whose(run),
+        "campaign": summary.campaign(run),
+        "spent": privacy.spent(run),
+        **_guesses(run),
+        "groups": draw_groups(run),
+        "explained": [*summary.explain_finding(run)],
         "tree": tree,
         "ribbons": charts.ribbons(tree.root) if tree else [],
         "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
-        "widest": _widest(run, tree) if tree else 0,
         "tree_classes": _classes(run, tree) if tree and tree.classes else None,
-        "tree_title": TREES[run.model.figure],
         "tree_caption": _tree_caption(run),
         "shown": lambda node: findings.shown_estimate(run, node),
-        "output": lambda node: findings.name_output(run, node),
-        "leans": lambda node: findings.name_lean(run, node),
         "condition": lambda node, previous: units.say_split(node, previous, run),
-        "cut": lambda node: units.plural(node.cells, "kind", "kinds"),
-        "shares": _shares(run),
+        "cut": lambda node: units.plural(node.cells, "group", "groups"),
         "strengths": findings.find_strengths(run),
-        "people": summary.people(run),
-        "campaign": summary.campaign(run),
-        "guess": summary.guess(run),
-        "best_guess": summary.best_guess(run.privacy.epsilon),
-        "gain": summary.gain(run),
-        "reference": reference,
-        "margin": summary.margin(run, reference) if reference else 0.0,
         "name": lambda score: summary.name_score(run, score),
-        "score_unit": unit,
+        "score_unit": units.score_unit(run),
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
         # A tree of groups has more words than another: what goes for its columns is folded.
         "has_groups": summary.has_groups(run),
         "curves": [charts.draw_curve(curve) for curve in run.model.curves],
         "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
-        "facts": facts,
-        "answers": privacy.more(run, shown),
-        "odds": privacy.odds(run),
-        **example,
+        "answers": privacy.answers(run, shown=_shown(run)),
+        "promised": f"a factor of {privacy.odds(run)} at most",
+        **_example(run),
         **(
-            {"rounds": findings.tabulate_rounds(run), "rounds_say": rounds_say}
+            {"rounds": findings.tabulate_rounds(run), "rounds_say": privacy.answers(run)[0].sentences}
             if run.privacy.features
             else {}
         ),
         **({"features": findings.tabulate_features(run)} if run.privacy.features else {}),
         **(_scores(run) if run.scores else {}),
         **_strip(run),
+    }
+
+
+def _shown(run: Run) -> set[str]:
+    """Return the texts about privacy that stand open."""
+    warned = [caution.sentence for caution in summary.warnings(run)[: summary.MOST_WARNINGS]]
+    by_status = [privacy.say_noise(run)] if run.privacy.seeded else []
+    return {sentence.text for sentence in (*privacy.spent(run), *warned, *by_status)}
+
+
+def _whose(run: Run) -> list[tuple[str, int, Sentence]]:
+    """Return whose rows there are, each as a role, a number and words, those that reported in two where some did earlier."""
+    kept = "whose kept" if run.is_simulation else "whose kept, a release"
+    parts = [
+        ("pub", run.n_public, say("whose public")),
+        ("earlier", run.n_earlier, say("whose earlier")),
+        ("ours", run.n_new, say("whose private")),
+        ("ref", run.n_test if run.scores else 0, say(kept)),
+    ]
+    return [part for part in parts if part[1] or part[0] == "ours"]
+
+
+def _guesses(run: Run) -> dict[str, Any]:
+    """Return both shares of right guesses, without a report and with one, in words and of 100 dots."""
+    epsilon = run.privacy.epsilon
+
+    def best(budget: float) -> str:
+        return units.sure(summary.best_guess(budget)).removesuffix(units.SUFFIXES["share"])
+
+    return {
+        "guesses": [
+            (50, "50", "ref", say("guess before", noun=run.noun)),
+            (
+                min(round(100 * summary.best_guess(epsilon)), 100),
+                best(epsilon),
+                "ours",
+                say(
+                    "guess after",
+                    epsilon=units.epsilon(epsilon),
+                    half=units.epsilon(epsilon / 2),
+                    less=best(epsilon / 2),
+                    twice=units.epsilon(2 * epsilon),
+                    more=best(2 * epsilon),
+                ),
+            ),
+        ],
+        "dots": charts.dots,
     }
 
 
@@ -178,18 +221,6 @@ def _tree_caption(run: Run) -> Sentence:
         output=f"“{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "a class",
         target=run.target,
     )
-
-
-def _shares(run: Run) -> list[tuple[str, str, bool]]:
-    """Return a strip of the cells, as start, width in percent and whether each is clear, clear ones first."""
-    stretches, at = [], 0.0
-    cells = [(cell, cell.estimates[cell.clearest].is_clear) for cell in run.model.cells]
-    total = sum(max(cell.share, 0.0) for cell, _ in cells) or 1.0
-    for cell, clear in sorted(cells, key=lambda pair: (not pair[1], -pair[0].share))[:60]:
-        width = 100 * max(cell.share, 0.0) / total
-        stretches.append((f"{at:.2f}", f"{max(width - 0.4, 0.1):.2f}", clear))
-        at += width
-    return stretches
 
 
 def _example(run: Run) -> dict[str, Any]:
@@ -229,7 +260,7 @@ def _true_answer(run: Run, example: Example) -> Sentence:
     if run.privacy.features:
         question = privacy.say_question(asked, run.target)
         return say("example answer", question=question, value=true or units.count(example.cell + 1))
-    kind = "Group" if summary.has_groups(run) else "Kind"
+    kind = "Part" if summary.has_groups(run) else "Group"
     if true is not None:
         return say("example apart", kind=kind, cell=example.cell + 1, value=true)
     cell, level = example.cell + 1, example.levels[example.level]
@@ -242,21 +273,12 @@ def _true_answer(run: Run, example: Example) -> Sentence:
 
 def _scores(run: Run) -> dict[str, Any]:
     assert run.scores is not None
-    scores, ours = run.scores, run.scores.ours
+    scores = run.scores
     ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
-    reference, limit = summary.find_reference(run), scores.find("non_private")
-    named = [
-        (score, text, role)
-        for score, text, role in ((reference, "before", "pub"), (ours, "after", "ours"))
-        if score
-    ]
-    mini = [end for score, *_ in named for end in (score.interval.low, score.interval.high)]
-    axis, small = Axis.of(ends), Axis.of(mini)
+    limit, axis = scores.find("non_private"), Axis.of(ends)
     lines = [(scores.find("public_only"), _without(run), "pub"), (limit, "one tree, no privacy", "ref")]
     return {
         "axis": axis,
-        "mini": small,
-        "mini_labels": small.label_marks([(score.figure, text, role) for score, text, role in named]),
         "score_lines": charts.label_lines(
             axis, [(score.figure, text, role) for score, text, role in lines if score]
         ),
@@ -264,11 +286,10 @@ def _scores(run: Run) -> dict[str, Any]:
         "scores_table": findings.tabulate_scores(run),
         "scores_caption": say(
             "scores",
-            figure="Share right" if run.label == "class" else "Mean squared error",
-            n=summary.say_rows(run, scores.n),
+            figure="Predicted correctly" if run.label == "class" else "Mean squared error",
             better="" if run.label == "class" else "Lower is better.",
         ),
-        "scores_note": _note_scores(run),
+        "scores_notes": [*filter(None, [_note_scores(run)]), *summary.costs(run)],
     }
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ldptree.families import FEWEST_FOR_A_MODEL
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
 from tasks.page.captions import CLAIMS, Sentence, name_model, say
-from tasks.page.data import Failure, Run, Score
+from tasks.page.data import Failure, Run, Score, Span
 from tasks.page.units import Unit, label_unit, score_unit
 
 MARGIN_SHARE, MARGIN_PART = 0.002, 0.01
@@ -26,6 +26,9 @@ CONSTANTS = ("constant", "majority")
 FEWEST_SCORED = 100
 """With fewer held-back rows nothing is advised. Two models that agree on n of them may differ on 3/n of all."""
 MOST_WARNINGS = 3
+MOST_LEAD = 2
+FEW_CLASSES = 3
+"""Classes that a question names."""
 SAME = 1e-9
 FOR_WHOM = ("by coins", "particular", "for everybody")
 """Sentences that say for whom the public model is wrong."""
@@ -85,6 +88,13 @@ def find_constant(run: Run) -> float | None:
     return max(scored.figure, max(counts) / run.scores.n) if counts else scored.figure
 
 
+def name_constant(run: Run) -> str:
+    """Name the same prediction for everybody, the best in hindsight."""
+    assert run.scores is not None
+    counts = [sum(row) for row in run.scores.ours.confusion]
+    return f"Always “{run.classes[counts.index(max(counts))]}”" if counts else "Always the mean"
+
+
 def beats_constant(run: Run) -> bool:
     """Return whether ours is surely better than the same answer for everybody; also where none was scored."""
     assert run.scores is not None
@@ -112,7 +122,7 @@ def compare(run: Run, other: Score) -> str:
 
 
 def headline(run: Run) -> Sentence:
-    """The finding in one sentence with its figures."""
+    """The finding in one sentence of at most 14 words, with its figures."""
     if run.failure is not None:
         reason, _ = split_reason(run.failure.message)
         return say("reason", reason=reason) if reason else _stopped(run.failure)
@@ -120,17 +130,19 @@ def headline(run: Run) -> Sentence:
     reference = find_reference(run)
     if run.scores is None or reference is None:
         if run.scores is not None:
-            ours = _say_result(run, _figure_unit(run).value(_typical(run, run.scores.ours.figure)))
-            return say("alone", people=people, target=run.target, ours=ours)
+            ours = _say_result(run, figure_unit(run).value(typical(run, run.scores.ours.figure)))
+            return say("alone", target=run.target, ours=ours)
+        if average := find_average(run):
+            before, after = units.apart(average.before, average.after, average.unit)
+            return say("unscored moved", output=average.output, before=before, after=after)
         key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[is_found]
         key = "unscored blind" if is_found is False and is_blind(run) else key
         return say(key, people=people, nouns=run.nouns, target=run.target)
     before, ours = units.apart(
-        _typical(run, reference.figure), _typical(run, run.scores.ours.figure), _figure_unit(run)
+        typical(run, reference.figure), typical(run, run.scores.ours.figure), figure_unit(run)
     )
     return say(
         verdict(run),
-        people=people,
         nouns=run.nouns,
         lift="lift correct predictions" if run.label == "class" else "cut the typical error",
         result=_say_result(run, ours),
@@ -140,17 +152,18 @@ def headline(run: Run) -> Sentence:
     )
 
 
-def _typical(run: Run, figure: float) -> float:
-    """The share predicted correctly as it is; of a mean squared error the typical error, in the label's unit."""
+def typical(run: Run, figure: float) -> float:
+    """Return the share predicted correctly as it is; of a mean squared error the typical error, in the label's unit."""
     return figure if run.label == "class" else math.sqrt(figure)
 
 
-def _figure_unit(run: Run) -> Unit:
+def figure_unit(run: Run) -> Unit:
+    """Return the unit of what `typical` gives."""
     return score_unit(run) if run.label == "class" else label_unit(run)
 
 
 def _say_result(run: Run, figure: str) -> str:
-    return f"{figure} predicted correctly" if run.label == "class" else f"a typical error of {figure}"
+    return f"{figure} predicted correctly" if run.label == "class" else f"typical error {figure}"
 
 
 def split_reason(message: str) -> tuple[str, str]:
@@ -177,7 +190,7 @@ def advise(run: Run) -> list[Sentence]:
     if key != "close" and (few := _say_few(run, is_good=key == "alike")):
         sentences = [say("too few", few=few)]
     if not beats_constant(run) and reference.key not in CONSTANTS:
-        before = _figure_unit(run).value(_typical(run, find_constant(run) or math.nan))
+        before = figure_unit(run).value(typical(run, find_constant(run) or math.nan))
         sentences.append(say("one prediction", result=_say_result(run, before)))
     return sentences
 
@@ -203,8 +216,9 @@ def say_finding(run: Run) -> str:
 
 def say_details(run: Run) -> str:
     """The paragraph under the heading, without what `say_finding` has of it."""
-    advice = advise(run)
-    return " ".join(sentence.text for sentence in lead(run) if sentence not in advice)
+    scored = [] if run.scores or run.failure else [say("no scores")]
+    sentences = [status(run)[1]] if run.failure else [*lead(run), *one_thing(run), *explain_finding(run)]
+    return " ".join(sentence.text for sentence in (*sentences, *scored))
 
 
 def name_score(run: Run, score: Score, *, in_sentence: bool = False) -> str:
@@ -222,26 +236,122 @@ def say_rows(run: Run, number: int | None = None) -> str:
 
 
 def lead(run: Run) -> list[Sentence]:
-    """Return the paragraph under the heading, with the difference, its place, and what speaks against it."""
+    """Return at most two sentences under the heading: what public rows say on average, and what reports say."""
     if run.failure is not None:
-        where = [_stopped(run.failure)] if headline(run).key == "reason" else []
-        if run.failure.has_asked:
-            return [*where, say("stopped asking", epsilon=units.epsilon(run.privacy.epsilon))]
-        return [*where, say("stopped")]
-    sentences = [*_differences(run), *_kinds(run)]
-    if run.model.says and not run.model.cells:
-        sentences.append(say("says", says=run.model.says))
+        return [_stopped(run.failure)] if headline(run).key == "reason" else []
+    if average := find_average(run):
+        expects = say(
+            f"expects {run.label}",
+            output=average.output,
+            before=average.unit.value(average.before),
+            nouns=run.nouns,
+        )
+        low, high = (average.unit.bare(end) for end in (average.ends.low, average.ends.high))
+        kept = average.true is not None
+        says = say(
+            "reports say, and it was" if kept else "reports say",
+            after=average.unit.value(average.after),
+            low=low,
+            high=high,
+            nouns=run.nouns,
+            true=average.unit.value(average.true) if average.true is not None else "",
+        )
+        return [expects, says]
+    return [sentence for sentence in _findings(run)[:MOST_LEAD] if sentence.key != "says"]
+
+
+def explain_finding(run: Run) -> list[Sentence]:
+    """Return what else there is to say of the finding: for whom it holds, where it is clear, what speaks against it."""
+    return [] if run.failure else [sentence for sentence in _findings(run) if sentence not in lead(run)]
+
+
+def _findings(run: Run) -> list[Sentence]:
+    sentences = [*_differences(run), *_clear_groups(run)]
     if run.model.predicts:
         low, high = (label_unit(run).value(end) for end in run.model.predicts)
         sentences.append(say("predicts", low=low, high=high))
+    if run.model.says and not run.model.cells:
+        sentences.append(say("says", says=run.model.says))
+    return sentences
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of a label as the public model expects it, as reports say, and as it was.
+
+    Attributes:
+        output: the class, or the number's column.
+        before, after: among the private people.
+        ends: of `after`, two standard deviations to each side.
+        true: among the rows kept aside; None where there are none.
+        unit: of them.
+    """
+
+    output: str
+    before: float
+    after: float
+    ends: Span
+    true: float | None
+    unit: Unit
+
+
+def find_average(run: Run) -> Average | None:
+    """The average that reports correct, of several outputs the clearest; None where they correct none."""
+    model, means = run.model, run.model.of_kind("mean answer")
+    if model.figure != "correction" or model.tree is None or not model.is_found:
+        return None
+    at = model.tree.clearest
+    mean = next((mean for mean in means if mean.about == model.outputs[at]), None)
+    moved = model.tree.estimates[at]
+    if mean is None or not moved.is_clear:
+        return None
+    after = mean.figures["after"]
+    low, high = (after + end - moved.value for end in moved.ends)
+    return Average(
+        output=model.outputs[at],
+        before=mean.figures["before"],
+        after=after,
+        ends=Span(low=low, high=high),
+        true=_find_true(run, model.outputs[at]),
+        unit=label_unit(run),
+    )
+
+
+def _find_true(run: Run, output: str) -> float | None:
+    """The share of a class among the rows kept aside, or their mean label where that is known of all."""
     if run.scores is None:
-        return [*sentences, say("no scores")]
-    if one_thing := _one_thing(run):
-        sentences = [*one_thing, *(sentence for sentence in sentences if sentence.key in FOR_WHOM)]
-    return [*advise(run), *sentences]
+        return None
+    if run.label == "class":
+        counts = [sum(row) for row in run.scores.ours.confusion]
+        return counts[run.classes.index(output)] / sum(counts) if counts and output in run.classes else None
+    bins = run.scores.bins
+    return sum(each.n * each.true for each in bins) / run.scores.n if bins and not run.scores.n_few else None
 
 
-def _one_thing(run: Run) -> list[Sentence]:
+def status(run: Run) -> tuple[str, Sentence]:
+    """Return the line above everything: what kind of run this is, in bold, and whom it protects."""
+    epsilon = units.epsilon(run.privacy.epsilon)
+    if run.failure is not None:
+        asked = run.failure.has_asked
+        return CLAIMS["failed"], say("stopped asking", epsilon=epsilon) if asked else say("stopped")
+    if run.is_simulation:
+        claim = f"Trial on {say_rows(run)}." if run.simulated else f"Trial on your own {run.nouns}."
+        return claim, say("status trial" if run.privacy.seeded else "totals")
+    if run.scores is not None:
+        return CLAIMS["not private, a release"], say("not private, a release", nouns=run.nouns)
+    return CLAIMS["collection"], say("status collection", epsilon=epsilon)
+
+
+def question(run: Run) -> str:
+    """Return the question in the configuration's words, or made of the target and its classes."""
+    if run.question:
+        return run.question
+    target, classes = run.target.replace("_", " "), run.classes
+    first = f"{' or '.join(f'“{name}”' for name in classes)}? " if 1 < len(classes) <= FEW_CLASSES else ""
+    return f"{first}Predict “{target}” of a {run.noun}, without seeing anyone’s {run.noun}."
+
+
+def one_thing(run: Run) -> list[Sentence]:
     """Say where almost all of a gain is the average, as rows stay in their order."""
     reference, means = find_reference(run), run.model.of_kind("mean answer")
     if reference is None or run.scores is None or verdict(run) != "better" or reference.key != "public_only":
@@ -271,7 +381,7 @@ def _differences(run: Run) -> list[Sentence]:
             sentences += _no_difference(run)
             sentences.append(say("chance", chance=units.of_hundred(model.chance)))
             sentences += _hidden(run)
-        elif model.tree is not None:
+        elif model.tree is not None and find_average(run) is None:
             at = model.tree.clearest
             average = model.tree.estimates[at]
             sentences.append(_average(run, average, model.outputs[at]))
@@ -293,8 +403,8 @@ def _differences(run: Run) -> list[Sentence]:
             for difference, output in zip(model.differences, model.outputs, strict=True)
         ][:3]
         if has_groups(run):
-            cells = units.plural(len(model.cells), "kind", "kinds")
-            sentences.append(say("groups", groups=say_asked(run, run.n_cells), cells=cells))
+            cells = units.plural(len(model.cells), "group", "groups")
+            sentences.append(say("parts", parts=say_asked(run, run.n_cells), cells=cells))
         return sentences
     return [*_no_difference(run), *_hidden(run)]
 
@@ -327,28 +437,11 @@ def _difference_unit(run: Run) -> Unit:
 
 
 def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
-    """The public model's error on average."""
-    unit = label_unit(run, signed=True)
-    if not estimate.is_clear:
-        written, chance = unit.estimate(estimate, with_unit=True), run.model.chance
-        if run.model.is_found and chance is not None:
-            return say("off together", output=output, size=written, chance=units.of_hundred(chance))
-        return say("average unclear", output=output, size=written)
-    plain = Unit(unit.kind, unit.spread, unit.name)
-    is_class = run.label == "class"
-    is_low = estimate.value > 0
-    size = (
-        estimate
-        if is_low
-        else replace(estimate, value=-estimate.value, below=estimate.above, above=estimate.below)
-    )
-    return say(
-        "average correction",
-        errs="expects" if is_class else "predicts",
-        output=output,
-        direction=say_direction(is_class, is_low=is_low),
-        size=plain.estimate(size, with_unit=True),
-    )
+    """That the public model's error on average cannot be told."""
+    written, chance = label_unit(run, signed=True).estimate(estimate, with_unit=True), run.model.chance
+    if run.model.is_found and chance is not None:
+        return say("off together", output=output, size=written, chance=units.of_hundred(chance))
+    return say("average unclear", output=output, size=written)
 
 
 def say_direction(is_class: bool, *, is_low: bool) -> str:
@@ -358,23 +451,13 @@ def say_direction(is_class: bool, *, is_low: bool) -> str:
     return "too low" if is_low else "too high"
 
 
-def _kinds(run: Run) -> list[Sentence]:
-    """In how many kinds a correction is clear; or that it is the same everywhere."""
+def _clear_groups(run: Run) -> list[Sentence]:
+    """In how many groups a correction is clear, where it is in some and they are not all alike."""
     if run.model.figure != "correction" or len(run.model.cells) < 2 or not run.model.is_found:
         return []
-    if is_shared(run.model.cells):
-        return [say("shared", noun=run.noun)]
-    clear = find_clear(run)
-    if not clear:
-        cells = units.plural(len(run.model.cells), f"kind of {run.noun}", f"kinds of {run.noun}")
-        return [say("no clear kind", cells=cells)]
-    return [
-        say(
-            "clear kinds",
-            clear=units.count(len(clear)),
-            cells=units.plural(len(run.model.cells), f"kind of {run.noun}", f"kinds of {run.noun}"),
-        )
-    ]
+    clear = 0 if is_shared(run.model.cells) else len(find_clear(run))
+    cells = units.plural(len(run.model.cells), f"group of {run.nouns}", f"groups of {run.nouns}")
+    return [say("clear groups", clear=units.count(clear), cells=cells)] if clear else []
 
 
 def is_shared(cells: tuple[Cell, ...]) -> bool:
@@ -390,7 +473,35 @@ def find_clear(run: Run) -> list[Cell]:
 
 
 def gain(run: Run) -> list[Sentence]:
-    """Say how much better it is than the reference, and what the noise costs."""
+    """Say how much better it is than the best model of public rows, beside the margin; of errors by the typical one."""
+    reference = find_reference(run)
+    if run.scores is None or reference is None or reference.lead is None:
+        return []
+    is_class, before = run.label == "class", typical(run, reference.figure)
+
+    def ahead(lead: float) -> float:
+        return lead if is_class else before - math.sqrt(max(reference.figure - lead, 0.0))
+
+    change = (typical(run, run.scores.ours.figure) - before) * (1 if is_class else -1)
+    steps = change, ahead(reference.lead.low), ahead(reference.lead.high)
+    size, *ends = units.alike(steps, label_unit(run, signed=True))
+    named = f"{size}{units.FIXED}points" if is_class else label_unit(run).with_name(size)
+    return [
+        say(
+            "gain" if is_class else "gain of errors",
+            gain=named,
+            reference=name_score(run, reference, in_sentence=True),
+            low=ends[0],
+            high=ends[1],
+            margin=f"{units.decimal(100 * MARGIN_SHARE, 1)}{units.FIXED}points"
+            if is_class
+            else units.percent(MARGIN_PART, 0),
+        )
+    ]
+
+
+def costs(run: Run) -> list[Sentence]:
+    """Say what got worse, and what the noise costs."""
     reference = find_reference(run)
     if run.scores is None or reference is None:
         return []
@@ -398,27 +509,6 @@ def gain(run: Run) -> list[Sentence]:
     unit = Unit("points") if run.label == "class" else score_unit(run)
     named = "\u00a0points" if run.label == "class" else ""
     sign = 1 if run.label == "class" else -1
-    if reference.lead is not None:
-        change = sign * (run.scores.ours.figure - reference.figure)
-        low, high = reference.lead.low, reference.lead.high
-        is_up = (change >= 0) == (run.label == "class")
-        if change < 0:
-            low, high = -high, -low
-        size, *ends = units.alike((abs(change), low, high), unit)
-        direction = "Up" if is_up else "Down"
-        sentences.append(
-            say(
-                "gain",
-                direction=direction,
-                gain=size + named,
-                reference=name_score(run, reference, in_sentence=True),
-                low=ends[0],
-                high=ends[1],
-                margin=f"{units.decimal(100 * MARGIN_SHARE, 1)}{named}"
-                if run.label == "class"
-                else units.percent(MARGIN_PART, 0),
-            )
-        )
     before, after = (score.metrics.get("log_loss") for score in (reference, run.scores.ours))
     if before is not None and after is not None and round(after, 3) > round(before, 3):
         sentences.append(say("log loss", before=units.decimal(before), after=units.decimal(after)))
@@ -436,21 +526,6 @@ def gain(run: Run) -> list[Sentence]:
     return sentences
 
 
-def people(run: Run) -> Sentence:
-    """Say who reported, by kinds."""
-    if run.model.figure == "correction" and len(run.model.cells) > 1:
-        share = min(sum(cell.share for cell in find_clear(run)), 1.0)
-        return say("people", share=units.portion(share))
-    features = units.plural(run.n_features, "feature", "features")
-    if not run.n_cells:
-        return say("features", noun=f"each {run.noun}", features=features)
-    cells = say_asked(run, run.n_cells)
-    if not has_groups(run):
-        return say("kinds", cells=cells, noun=run.noun, features=features)
-    kinds = units.plural(len(run.model.cells), "kind", "kinds")
-    return say("kinds of groups", groups=cells, cells=kinds, noun=run.noun, features=features)
-
-
 def campaign(run: Run) -> list[Sentence]:
     """Say how many of those who reported did so in this run of a campaign, and how many before."""
     if not run.campaign:
@@ -460,14 +535,14 @@ def campaign(run: Run) -> list[Sentence]:
 
 
 def has_groups(run: Run) -> bool:
-    """Return whether public rows part what reports were asked about into several kinds each."""
+    """Return whether public rows part what reports were asked about into several groups each."""
     return 0 < run.n_cells < len(run.model.cells)
 
 
 def say_asked(run: Run, number: int) -> str:
     """So many of what reports were asked about."""
     return (
-        units.plural(number, "group", "groups") if has_groups(run) else units.plural(number, "kind", "kinds")
+        units.plural(number, "part", "parts") if has_groups(run) else units.plural(number, "group", "groups")
     )
 
 
@@ -476,30 +551,23 @@ def best_guess(epsilon: float) -> float:
     return 1.0 / (1.0 + math.exp(-epsilon))
 
 
-def guess(run: Run) -> Sentence:
-    """The same in words."""
-    return say("guess", nouns=run.nouns, guess=units.sure(best_guess(run.privacy.epsilon)))
-
-
 def warnings(run: Run) -> list[Caution]:
     """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
-    parts = [text.partition(". ") for text in run.warnings]
-    cautions = [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
-    keys: list[tuple[str, dict[str, object]]] = []
+    from tasks.page.privacy import say_person, warn_of_liars
+
+    cautions = []
     if run.failure is None:
-        if run.scores is None:
-            keys.append(("no accuracy", {"noun": run.noun}))
-        if run.privacy.seeded:
-            keys.append(("simulation", {}))
-        if run.privacy.form == "totals":
-            keys.append(("totals", {}))
         if any(
             asked.question.mechanism.endswith("laplace") and "discrete" not in asked.question.mechanism
             for asked in run.privacy.asked
         ):
-            keys.append(("device", {}))
-        if run.scores is not None:
-            key = "not private" if run.is_simulation else "not private, a release"
-            keys.append((key, {"nouns": run.nouns}))
-    own = [Caution(CLAIMS[key], say(key, **figures)) for key, figures in keys]
-    return [*own[:1], *cautions, *own[1:]]
+            cautions.append(Caution(CLAIMS["device"], say("device")))
+        cautions += [Caution(CLAIMS["liars"], liars) for liars in warn_of_liars(run)]
+    parts = [text.partition(". ") for text in run.warnings]
+    cautions += [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
+    if run.failure is None:
+        if run.privacy.seeded and run.privacy.form == "totals":
+            cautions.append(Caution(CLAIMS["totals"], say("totals")))
+        if run.privacy.holder == "row":
+            cautions.append(Caution(CLAIMS["two"], say_person(run)))
+    return cautions

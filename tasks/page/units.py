@@ -112,6 +112,12 @@ def date(iso: str) -> str:
     return f"{when.day} {when:%B %Y}, {when:%H:%M %Z}".rstrip()
 
 
+def cut(name: str, most: int) -> str:
+    """A name of so many letters at most, cut in its middle, as ends tell neighbours apart."""
+    half = most // 2
+    return name if len(name) <= most else f"{name[:half].rstrip()}…{name[-half + 1 :].lstrip()}"
+
+
 def listed(words: Sequence[str]) -> str:
     """Join words as a person would, such as "a, b and c"."""
     if len(words) < 2:

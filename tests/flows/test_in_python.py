@@ -227,19 +227,21 @@ def test_a_frame_that_is_no_table_is_refused_without_its_values(data, called):
         assert refused.value.__cause__ is None
 
 
-def test_a_notebook_shows_the_page_in_a_frame_that_runs_no_script(of_frame):
+def test_a_notebook_shows_the_finding_in_a_frame_that_runs_no_script_and_leads_to_the_page(of_frame):
     shown = of_frame._repr_html_()
-    assert shown.startswith(
+    frame, _, below = shown.partition("</iframe>")
+    assert below.startswith(
         "<p>Estimator: lpct, as configured. This run protects nobody. Anyone with its seed can take the noise away. "
         "It is a trial: release=True"
     )
-    assert '<iframe sandbox="" ' in shown
+    assert frame.startswith('<iframe sandbox="" ')
     assert "<script" not in shown
-    assert shown.count('"') == 8  # of four attributes: what is inside is escaped
-    page = unescape(shown.partition('srcdoc="')[2].removesuffix('"></iframe>'))
-    assert page == of_frame.page.read_text()
-    assert "<svg" in page
-    assert of_frame.headline in shown.partition(" style=")[0]
+    assert frame.count('"') == 8  # of four attributes: what is inside is escaped
+    brief = read(unescape(frame.partition('srcdoc="')[2].removesuffix('">')))
+    assert brief.first("h1").text == " ".join(of_frame.headline.split())
+    assert brief.every("figure", "ruler")
+    assert of_frame.headline in frame.partition(" style=")[0]
+    assert Path(below.partition('href="')[2].partition('"')[0]).samefile(of_frame.page)
 
 
 def test_a_run_says_which_estimator_learned_and_why(of_frame, data):
@@ -264,9 +266,10 @@ def test_a_release_that_is_scored_says_that_its_page_is_not_private(of_frame, da
 
 def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
     said = "This run protects nobody. Anyone with its seed can take the noise away."
-    page = read(of_frame.page.read_text()).first("section", "warn").text
+    status = read(of_frame.page.read_text()).first("div", "status").text
+    assert "so this run protects nobody" in status
     terminal, artifact = of_frame.summary["protection"], str(of_frame)
-    for shown in (artifact, repr(of_frame), terminal, " ".join(page.split())):
+    for shown in (artifact, repr(of_frame), terminal):
         assert said in shown
     words = {key: value for key, value in OF_RIDES.items() if key != "simulation"}
     released = in_python.run(data, work=tmp_path / "w", release=True, evaluate=False, **words)

@@ -89,11 +89,11 @@ def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
     config = facts.making.config | {"campaign.name": "weekly"}
     weekly = replace(facts, making=replace(facts.making, config=config))
     _leave(chain.store, weekly, "first", "2026-01-02T03:04:05+00:00")
-    assert "<polyline" not in _index(chain.store)
+    assert 'class="weeks"' not in _index(chain.store)
     _leave(chain.store, weekly, "second", "2026-01-09T03:04:05+00:00")
     _leave(chain.store, facts, "alone", "2026-01-10T03:04:05+00:00")
     page = _index(chain.store)
-    assert page.count("<polyline") == 1
+    assert page.count('class="weeks"') == 1
     assert "in 2 runs" in page
 
 
@@ -101,7 +101,7 @@ def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
     ("asked", "said", "cost"),
     [
         (False, "nobody’s privacy was spent", "nobody asked"),
-        (True, "nobody reports twice", "trial, ε = 2"),
+        (True, "nobody reports twice", "trial, ε\u00a0=\u00a02"),
     ],
 )
 def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked, said, cost):
@@ -144,7 +144,11 @@ def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(ch
     ("asks", "said", "cost"),
     [
         (False, "at the step “ingest”. Nobody had been asked.", "nobody asked"),
-        (True, "at the step “perturb”. People may have been asked; nobody is asked twice.", "up to ε = 2"),
+        (
+            True,
+            "at the step “perturb”. People may have been asked; nobody is asked twice.",
+            "up to ε\u00a0=\u00a02",
+        ),
     ],
 )
 def test_a_run_that_is_cancelled_says_where_and_whether_anybody_may_have_been_asked(chain, asks, said, cost):
@@ -179,8 +183,8 @@ def test_a_run_that_finds_everything_made_has_its_own_time_and_asked_nobody(tmp_
     assert "9 January 2026" in lines[0]
     assert "nobody asked" in lines[0]
     assert "2 January 2026" in lines[1]
-    assert "<b>ε = 2</b>" in lines[1]
-    assert "· figures of " in (chain.store.root / "runs" / "again" / "report.html").read_text(
+    assert "<b>ε\u00a0=\u00a02</b>" in lines[1]
+    assert ", figures of " in (chain.store.root / "runs" / "again" / "report.html").read_text(
         encoding="utf-8"
     )
 

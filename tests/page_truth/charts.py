@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chain import RoundsChain
 
 from page_truth.agreement import compare, numbers
 from page_truth.artifacts import Run
-from page_truth.figures import chief, epsilon, found_from, is_class, n_private, surely_from
+from page_truth.figures import (
+    average_moved,
+    best_constant,
+    chief,
+    clear_of,
+    epsilon,
+    found_from,
+    guess,
+    is_class,
+    margin,
+    n_private,
+    ours,
+    reference,
+    result,
+    surely_from,
+)
 from page_truth.reading import Element, Scale, ends, mark, number, rounding
 from page_truth.tables import estimates_of, in_order
 
@@ -106,10 +123,11 @@ def check_bars(run: Run) -> list[str]:
             "the tree's legend promises errors that no bar has, or has none of those that are drawn"
         )
     for leaf in boxes[0].first("div", "tree").every("div", "lf"):
-        said = [number(one) for one in numbers(leaf.first("span", "val").first("b").text, run)]
+        bars = leaf.every("svg", "bar")
+        said = [number(one) for bar in bars for one in numbers(bar.attributes["aria-label"], run)]
         if len(said) not in (2, 3):
             continue
-        bar = leaf.first("svg", "bar")
+        (bar,) = bars
         reach = (said[0] - said[1], said[0] + said[1]) if len(said) == 2 else (said[1], said[2])
         caps = {float(one.attributes["x1"].rstrip("%")) for one in bar.every("line", "wh")}
         faults += [
@@ -170,12 +188,150 @@ def check_tree(run: Run) -> list[str]:
         if not marks:
             continue
         cell = int(marks[0].text) - 1
-        said = numbers(leaf.first("span", "val").first("b").text, run)
-        if not any(not compare("", said, one) for one in estimates_of(run, cell)):
+        bars = leaf.every("svg", "bar")
+        said = numbers(bars[0].attributes["aria-label"], run) if bars else []
+        if bars and not any(not compare("", said, one) for one in estimates_of(run, cell)):
             faults.append(
                 f"kind {cell + 1} of the tree: {said} is not so, expected one of {estimates_of(run, cell)}"
             )
-        share = run.facts["description"]["cells"][cell]["share"]
-        people = numbers(leaf.first("span", "ppl").first("b").text, run)
-        faults += compare(f"people of kind {cell + 1}", people, [max(share, 0.0) * n_private(run)])
     return faults
+
+
+def check_ruler(run: Run) -> list[str]:
+    """Whether every mark of the ruler, our interval, the paired one and the band stand where the scores say."""
+    marks, spans = _ruled(run)
+    drawn = run.page.every("figure", "ruler")
+    if not drawn:
+        return ["no ruler"] if marks else []
+    axis = Scale.of(drawn[0].first("svg", "ax"))
+    said = [figure for one in drawn[0].every("li", "mk") for figure in numbers(one.first("b").text, run)]
+    is_turned = axis.value(98.0) < axis.value(2.0)
+    faults = compare("ruler", said, sorted(marks, reverse=is_turned))
+    rule = drawn[0].first("svg", "rule")
+    places = [
+        mark(Element("svg", {}, [one]))
+        for one in rule.every("g")
+        if one.every("", "m") or one.every("svg", "ov")
+    ]
+    pairs = list(zip(sorted(places), sorted(marks, reverse=is_turned), strict=True))
+    pairs += zip(sorted(ends(rule, "iv")), spans[0], strict=True)
+    if len(spans) > 1:
+        gain = drawn[0].first("svg", "gain")
+        band = gain.first("rect", "margin").attributes
+        low, width = (float(band[name].rstrip("%")) for name in ("x", "width"))
+        pairs += zip(sorted(ends(gain, "wh")), spans[1], strict=True)
+        pairs += zip((low, low + width), spans[2], strict=True)
+    return faults + [
+        f"a mark of the ruler stands at {axis.value(at)}, expected {value}"
+        for at, value in pairs
+        if not axis.agrees(at, value)
+    ]
+
+
+def _ruled(run: Run) -> tuple[list[float], list[tuple[float, float]]]:
+    """The figures on the ruler; and the ends of our interval, of the paired one and of the band, from left to right."""
+    if run.scores is None:
+        description = run.facts["description"]
+        root = description["tree"] and max(description["tree"]["estimates"], key=_strength)
+        if description["figure"] != "correction" or not description["is_found"] or not clear_of(root):
+            return [], []
+        before, after, low, high = average_moved(run)
+        return [before, after], [(low, high)]  # type: ignore[list-item]
+    known, scale = reference(run), 100.0 if is_class(run) else 1.0
+    figures = [chief(run, known), chief(run, ours(run)), best_constant(run)]
+    if exact := run.scores["scores"].get("no_noise"):
+        figures.append(chief(run, exact))
+    sign = 1.0 if is_class(run) else -1.0
+    spans = [
+        [scale * end for end in ours(run)["interval"]],
+        [chief(run, known) + sign * scale * end for end in known["lead"]],
+        [chief(run, known) + sign * scale * margin(run) for sign in (-1.0, 1.0)],
+    ]
+    marks = [result(run, figure) for figure in figures]
+    return marks, [
+        tuple(sorted((result(run, max(end, 0.0)) for end in span), reverse=sign < 0)) for span in spans
+    ]  # type: ignore[misc]
+
+
+def _strength(estimate: dict[str, Any]) -> float:
+    return float(abs(estimate["value"]) / max(estimate["sd"] or 0.0, 1e-300)) if estimate["value"] else 0.0
+
+
+def check_whose(run: Run) -> list[str]:
+    """Whether the bar of rows has a part for those that are public, reported earlier or now, and are kept aside, to scale."""
+    drawn = [
+        float(one.attributes["style"].partition(":")[2]) for one in run.page.first("div", "whose").every("i")
+    ]
+    n_test = float(run.scores["n_test"]) if run.scores else 0.0
+    private = [float(run.n_earlier), n_private(run) - run.n_earlier]
+    expected = [
+        float(run.chain.scaled.facts["n_public"]),
+        *private,
+        float(run.held.facts["n_test"]) if n_test else 0.0,
+    ]
+    said = [one.first("b").text for one in run.page.first("ul", "parts").every("li")]
+    expected = [n for at, n in enumerate(expected) if n or at == 2]
+    faults = [] if drawn == expected else [f"rows are drawn as {drawn}, expected {expected}"]
+    return faults + compare("rows", said, expected)
+
+
+def check_dots(run: Run) -> list[str]:
+    """Whether so many of a hundred dots are filled as guesses are right at most."""
+    filled = [one.first("path", "on").attributes["d"].count("M") for one in run.page.every("svg", "dots")]
+    expected = [50, round(guess(epsilon(run)))]
+    return [] if filled == expected else [f"{filled} dots, expected {expected}"]
+
+
+def check_groups(run: Run) -> list[str]:
+    """Where the marks of each group stand, what is written beside them, how many people it has, and whether it is clear."""
+    lists = run.page.every("ul", "groups")
+    if not lists:
+        return ["no groups"] if run.facts["description"]["cells"] else []
+    axis, faults = Scale.of(run.page.first("div", "pair-head").first("svg", "ax")), []
+    is_correction, scale = run.facts["description"]["figure"] == "correction", _scale(run)
+    for row in lists[0].every("li"):
+        if "data-kind" not in row.attributes:
+            continue
+        cell = run.facts["description"]["cells"][int(row.attributes["data-kind"]) - 1]
+        faults += compare(row.text, [row.first("span", "n").text], [max(cell["share"], 0.0) * n_private(run)])
+        at = max(range(len(cell["estimates"])), key=lambda m: _strength(cell["estimates"][m]))
+        if not is_correction:
+            outputs = run.facts["description"]["outputs"]
+            at = outputs.index(cell["decision"]) if len(outputs) > 1 and cell["decision"] in outputs else 0
+        own = cell["answers"][at] if is_correction else cell["estimates"][at]["value"]
+        public = cell["public"][at]["value"] if cell["public"] and cell["public"][at] else None
+        expected = [scale * value for value in (public, own) if value is not None]
+        marks = [mark(Element("svg", {}, [one])) for one in row.every("g")]
+        texts = [one.text_of() for one in row.every("text")]
+        faults += compare(row.text, texts, expected)
+        faults += [
+            f"a mark of {row.text} stands at {axis.value(place)}, expected {value}"
+            for place, value in zip(marks, expected, strict=True)
+            if not axis.agrees(place, value)
+        ]
+        if not is_correction and cell["estimates"][at]["sd"] is not None:
+            value, *reach = estimates_of(run, int(row.attributes["data-kind"]) - 1)[at]
+            low, high = (value - reach[0], value + reach[0]) if len(reach) == 1 else reach
+            faults += [
+                f"a whisker of {row.text} ends at {axis.value(place)}, expected {end}"
+                for place, end in zip(ends(row.first("svg", "pair"), "wh"), (low, high), strict=True)
+                if not axis.agrees(place, min(max(end, 0.0), 100.0) if scale > 1 else end)
+            ]
+        if is_correction and clear_of(cell["estimates"][at]) != ("clear" in row.classes):
+            faults.append(f"{row.text} is drawn clear, or is not")
+    return faults
+
+
+def _scale(run: Run) -> float:
+    return 100.0 if run.facts["label"] == "class" else 1.0
+
+
+def off_of_ten(run: Run) -> float:
+    """For how many of ten people the public model is clearly off, on the output and to the side where most are."""
+    sides: dict[tuple[int, bool], float] = {}
+    for cell in run.facts["description"]["cells"]:
+        at = max(range(len(cell["estimates"])), key=lambda m: _strength(cell["estimates"][m]))
+        if clear_of(cell["estimates"][at]):
+            side = at, cell["estimates"][at]["value"] > 0
+            sides[side] = sides.get(side, 0.0) + cell["share"]
+    return float(round(10 * max(sides.values())))

@@ -90,26 +90,47 @@ def result(run: Run, figure: float) -> float:
 
 
 def moved(run: Run) -> Figures:
-    """Who reported, and both models, from before to after."""
-    return n_private(run), result(run, chief(run, reference(run))), result(run, chief(run, ours(run)))
+    """Both models, from before to after."""
+    return result(run, chief(run, reference(run))), result(run, chief(run, ours(run)))
 
 
-def worse(run: Run) -> Figures:
-    """Both models, ours last, and who reported."""
-    who, before, after = moved(run)
-    return before, after, who
+def ours_first(run: Run) -> Figures:
+    """Both models, from after to before."""
+    return moved(run)[::-1]
 
 
-def alike(run: Run) -> Figures:
-    """Who reported, and both models, ours first."""
-    who, before, after = moved(run)
-    return who, after, before
+def average_moved(run: Run) -> Figures:
+    """What the public model expects on average among private people, what it is corrected to, and its ends; of the output
+    that is furthest from 0 in standard deviations.
+    """
+    assert hasattr(run.model, "corrections")
+    corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
+    root = run.facts["description"]["tree"]["estimates"]
+    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    means = [
+        one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean answer"
+    ][at]
+    moved_by = float((corrections.share @ corrections.correction)[at])
+    sd, below, above = (root[at][name] for name in ("sd", "below", "above"))
+    reach = (
+        [2 * sd + max(below, above)] * 2
+        if max(below, above) <= 0.2 * sd
+        else [2 * sd + below, 2 * sd + above]
+    )
+    assert abs(moved_by - root[at]["value"]) < 1e-6
+    ends = (means["after"] - reach[0], means["after"] + reach[1])
+    return tuple(scale * value for value in (means["before"], means["after"], *ends))
 
 
-def close(run: Run) -> Figures:
-    """The same, ours before who reported."""
-    who, before, after = moved(run)
-    return after, who, before
+def kept_aside(run: Run) -> float:
+    """What was true of the rows kept aside: the share of a class, or the mean."""
+    assert run.scores is not None
+    root = run.facts["description"]["tree"]["estimates"]
+    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    if not is_class(run):
+        return sum(b["n"] * b["true"] for b in run.scores["bins"]) / run.scores["n_test"]
+    counts = np.sum(ours(run)["confusion"], axis=1)
+    return 100.0 * counts[run.classes.index(run.facts["description"]["outputs"][at])] / counts.sum()
 
 
 def n_private(run: Run) -> float:
@@ -130,11 +151,13 @@ def n_same(run: Run) -> float:
 
 
 def gain(run: Run) -> Figures:
-    scale = 100.0 if is_class(run) else 1.0
-    low, high = (scale * end for end in reference(run)["lead"])
-    change = (chief(run, ours(run)) - chief(run, reference(run))) * (1 if is_class(run) else -1)
-    ends = (low, high) if change >= 0 else (-high, -low)
-    return abs(change), 95.0, *ends, 0.2 if is_class(run) else 1.0
+    before, after = moved(run)
+    assert before is not None
+    assert after is not None
+    if is_class(run):
+        return after - before, 95.0, *(100.0 * end for end in reference(run)["lead"]), 0.2
+    ends = (before - math.sqrt(max(before**2 - end, 0.0)) for end in reference(run)["lead"])
+    return before - after, 95.0, *ends, 1.0
 
 
 def noise_cost(run: Run) -> Figures:
@@ -157,24 +180,14 @@ def within(value: float, sd: float, below: float, above: float) -> tuple[float, 
     return value, value - 2 * sd - below, value + 2 * sd + above
 
 
-def average(run: Run) -> Figures:
+def signed_average(run: Run) -> Figures:
     """The mean correction over private people; its error is that of `describe`, which is tested beside the model."""
     corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
     means = corrections.share @ corrections.correction
     root = run.facts["description"]["tree"]["estimates"]
     at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
-    sign, one = math.copysign(1.0, means[at]), root[at]
-    sides = (one["below"], one["above"])[:: int(sign)]
-    return within(*(scale * figure for figure in (sign * float(means[at]), one["sd"], *sides)))
-
-
-def signed_average(run: Run) -> Figures:
-    root = run.facts["description"]["tree"]["estimates"]
-    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
-    value, *rest = average(run)
-    if root[at]["value"] >= 0:
-        return value, *rest
-    return (-(value or 0.0), *rest) if len(rest) == 1 else (-value, *(-(end or 0.0) for end in rest[::-1]))
+    ends = (root[at][name] for name in ("sd", "below", "above"))
+    return within(*(scale * figure for figure in (float(means[at]), *ends)))
 
 
 def one_thing(run: Run) -> Figures:
@@ -191,7 +204,7 @@ def of_hundred(run: Run) -> float:
     return min(max(100.0 * float(run.model.corrections.chance), 1.0), 99.0)
 
 
-def clear_kinds(run: Run) -> Figures:
+def clear_groups(run: Run) -> Figures:
     found = run.model.corrections
     is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)
     strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
@@ -270,26 +283,14 @@ def push(run: Run) -> Figures:
     return size, scale * found / size, 1.0, scale * math.ceil(n_last(run) / 100) * found / size
 
 
-def guess(run: Run) -> Figures:
-    return (100.0 / (1.0 + math.exp(-epsilon(run))),)
+def guess(budget: float) -> float:
+    """How often of 100 an even guess between two is right at most, after reports of that epsilon."""
+    return 100.0 / (1.0 + math.exp(-budget))
 
 
 def groups(run: Run) -> Figures:
     """What was asked about, and the kinds of the model."""
     return float(run.protocol.partition.n_leaves), float(len(run.facts["description"]["cells"]))
-
-
-def columns(run: Run) -> float:
-    """Raw columns that are features."""
-    in_rounds = isinstance(run.chain, RoundsChain)
-    return float(len(run.facts["privacy"]["features"] if in_rounds else run.protocol.encoding.columns))
-
-
-def kinds(run: Run) -> float:
-    """Cells that the model has: those of the last question, or of the tree that answers in rounds shaped."""
-    if isinstance(run.chain, RoundsChain):
-        return float(len(run.facts["description"]["cells"]))
-    return float(run.protocol.n_cells)
 
 
 def hidden(run: Run) -> Figures:

@@ -10,7 +10,7 @@ from chain import RoundsChain
 
 from page_truth.agreement import Figures, compare, numbers
 from page_truth.artifacts import Run
-from page_truth.figures import better_draws, chief, found_from, is_class, n_private, within
+from page_truth.figures import better_draws, chief, found_from, is_class, n_private, ours, reference, within
 from page_truth.reading import Element
 
 
@@ -29,7 +29,7 @@ def check_table(run: Run, table: Element) -> list[str]:
         return check_epsilons(run, rows)
     if heads[0] == "Predicted":
         return check_bins(run, rows)
-    if heads[0].startswith("Kind of"):
+    if heads[0].startswith("Group of"):
         return check_cells(run, heads, rows)
     if heads[1:] == ["Public", "Private"]:
         return check_counts(run, rows)
@@ -112,9 +112,14 @@ def check_epsilons(run: Run, rows: list[list[str]]) -> list[str]:
     return faults
 
 
+def compared(run: Run) -> list[dict[str, Any]]:
+    """Ours and the model that it is held against, in order."""
+    return [score for score in in_order(run) if score in (reference(run), ours(run))]
+
+
 def check_mistakes(run: Run, rows: list[list[str]]) -> list[str]:
     faults = []
-    for row, score in zip(rows, (s for s in in_order(run) if s.get("confusion")), strict=True):
+    for row, score in zip(rows, compared(run), strict=True):
         counts = [float(n) for line in score["confusion"] for n in line]
         faults += compare(f"mistakes of {row[0]}", list(row[1:]), counts)
     return faults

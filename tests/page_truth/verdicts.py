@@ -12,7 +12,7 @@ VERDICTS = {
     "Verdict: worse": ("worse",),
     "Verdict: no practical difference": ("alike",),
     "Verdict: too close to call": ("close",),
-    "Not scored": ("unscored", "unscored found", "unscored nothing", "unscored blind"),
+    "Not scored": ("unscored", "unscored moved", "unscored found", "unscored nothing", "unscored blind"),
 }
 """What a heading may say under each verdict."""
 ADVICE = ("use ours", "use public", "ask more", "too few", "one prediction")

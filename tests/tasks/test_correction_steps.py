@@ -199,7 +199,7 @@ def test_there_is_one_question_on_three_classes_and_everybody_is_charged_for_it_
     assert (release.largest, release.questions) == (4.0, 1)
     assert model.n_private == three.held.facts["n_private"] == sum(t.n_private for t in totals_of(three))
     page = three.store.file(three.page["page"], "report.html").read_text(encoding="utf-8")
-    said = read(page).first("dl", "facts").text
+    said = read(page).first("dl", "answers").text
     assert "A coin draws the class." in said
 
 

@@ -29,7 +29,7 @@ SENT = {
     "discrete_laplace": "whole numbers",
     "randomized_response": "and a label apart",
     "laplace": "not for the floating-point numbers",
-    "signed_subset": "as a random set of kinds",
+    "signed_subset": "as a random set of groups",
 }
 NUMBERS = {"randomized_response": "number_response", "laplace": "number_laplace"}
 """What these are called where the label is a number."""
@@ -150,11 +150,10 @@ def test_the_page_tells_of_the_parts_of_cells_that_reports_were_asked_about(run)
     n_leaves = learned(chain).partition.n_leaves
     assert facts.n_cells == asked.n_leaves < n_leaves == len(facts.model.cells)
     assert sum(cell.share for cell in facts.model.cells) == pytest.approx(1.0, rel=0.01)
-    said = {one.key: one.text for one in (summary.people(facts), *findings.tabulate_cells(facts).notes)}
-    assert f"{asked.n_leaves} groups of {n_leaves} kinds" in said["kinds of groups"]
-    assert "shared out" in said
+    assert "shared out" in {one.key for one in findings.tabulate_cells(facts).notes}
     is_found = replace(facts, description=replace(facts.model, is_found=True))
-    assert "groups" in [one.key for one in summary.lead(is_found)]
+    said = {one.key: one.text for one in (*summary.lead(is_found), *summary.explain_finding(is_found))}
+    assert f"{asked.n_leaves} parts of {n_leaves} groups" in said["parts"]
     page = read(render(facts))
     folded = [one for one in page.every("details") if "along its strongest columns" in one.text]
     assert len(folded) == 1, "a tree of groups has as many words as an open page may have"

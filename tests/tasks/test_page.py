@@ -129,6 +129,28 @@ def test_a_page_is_read_in_minutes(runs: dict[str, Run], name: str) -> None:
     assert _count_words(page, closed=True) <= 1800
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_heading_has_at_most_14_words_and_the_lead_at_most_two_sentences(
+    runs: dict[str, Run], name: str
+) -> None:
+    """A figure and its unit are one word."""
+    run = runs[name]
+    texts = [summary.headline(run).text]
+    texts += [summary.headline(_scored(run, lead)).text for lead in LEADS] if run.scores else []
+    for text in texts:
+        assert len(text.replace("\u202f", "").replace("\u00a0", "").split()) <= 14, text
+    assert len(summary.lead(run)) <= 2
+
+
+def test_the_question_is_the_configurations_or_made_of_the_classes(runs: dict[str, Run]) -> None:
+    def said(run: Run) -> str:
+        return read(render(run)).first("p", "question").text
+
+    assert said(runs["classes"]) == "“cash” or “card”? Predict “paid” of a row, without seeing anyone’s row."
+    assert said(runs["a number"]) == "Predict “paid” of a row, without seeing anyone’s row."
+    assert said(replace(runs["classes"], question="Card or cash?")) == "Card or cash?"
+
+
 @pytest.mark.parametrize("name", [path.stem for path in GALLERY.glob("*.html")])
 def test_a_page_of_the_gallery_is_read_in_minutes_too(name: str) -> None:
     text = (GALLERY / f"{name}.html").read_text()
@@ -165,6 +187,15 @@ def test_a_run_comes_back_from_json_as_it_was(runs: dict[str, Run], name: str) -
     assert Run.from_dict(json.loads(text)) == runs[name]
     with pytest.raises(ValueError, match="more"):
         Run.from_dict(json.loads(text) | {"more": 1})
+
+
+LEADS = ((0.01, 0.03), (-0.03, -0.01), (-0.01, 0.03), (-0.001, 0.001))
+"""Of each verdict one paired interval."""
+
+
+def _said(run: Run) -> set[str]:
+    """The keys of the sentences under the heading, and beside the groups."""
+    return {one.key for one in (*summary.lead(run), *summary.explain_finding(run))}
 
 
 def _scored(run: Run, lead: tuple[float, float], before: float = 0.61, ours: float = 0.63) -> Run:
@@ -222,7 +253,7 @@ def test_what_noise_costs_is_no_negative_cost(runs: dict[str, Run], noiseless: f
         lead=Span(low=-0.05, high=0.01),
     )
     run = replace(run, scores=replace(run.scores, models=(*run.scores.models, exact)))
-    assert said in [one.text for one in summary.gain(run)]
+    assert said in [one.text for one in summary.costs(run)]
 
 
 def test_where_nothing_is_found_the_paragraph_says_so(runs: dict[str, Run]) -> None:
@@ -230,11 +261,9 @@ def test_where_nothing_is_found_the_paragraph_says_so(runs: dict[str, Run]) -> N
     run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False), hidden=None)
     assert "no difference" in {one.key for one in summary.lead(run)}
     blind = replace(run, hidden=Hidden(difference=0.3, is_small=False))
-    assert "no difference" not in {one.key for one in summary.lead(blind)}
+    assert "no difference" not in _said(blind)
     better = replace(_scored(run, (0.01, 0.03)), description=replace(run.model, is_found=False))
-    assert {"no difference", "not by reports"} & {one.key for one in summary.lead(better)} == {
-        "not by reports"
-    }
+    assert {"no difference", "not by reports"} & _said(better) == {"not by reports"}
 
 
 def test_reports_that_are_blind_do_not_say_that_none_are_needed(runs: dict[str, Run]) -> None:
@@ -269,14 +298,14 @@ def test_a_public_model_that_does_better_is_admitted(runs: dict[str, Run]) -> No
     assert summary.find_reference(run) == forest
     assert summary.verdict(run) == "worse"
     assert "Public rows alone do better: 99.0" in summary.headline(run).text
-    said = {one.key: one.text for one in summary.lead(run)}
+    said = {one.key: one.text for one in summary.advise(run)}
     assert summary.name_score(run, forest, in_sentence=True) in said["use public"]
 
 
 def test_a_direction_is_only_given_beyond_its_error(runs: dict[str, Run]) -> None:
     run = runs["a correction"]
     assert run.model.tree is not None
-    for value, sd, key in ((0.05, 0.01, "average correction"), (0.05, 0.04, "average unclear")):
+    for value, sd, key in ((0.05, 0.01, "expects class"), (0.05, 0.04, "average unclear")):
         tree = replace(run.model.tree, estimates=(Estimate(value=value, sd=sd),))
         found = replace(run, description=replace(run.model, tree=tree, is_found=True, chance=None))
         assert key in [one.key for one in summary.lead(found)]
@@ -293,9 +322,9 @@ def test_without_scores_the_page_claims_no_accuracy(runs: dict[str, Run]) -> Non
     html = render(run)
     assert run.scores is None
     assert "Not scored" in html
-    assert "Accuracy was not measured." in html
-    assert "Release: each answer was randomised" in html
-    assert "How good it is</h2>" not in html
+    assert "so there are no scores." in html
+    assert "Collection: nobody’s answer can be read." in html
+    assert "All scores</h2>" not in html
 
 
 def test_a_stopped_run_says_so_first_and_names_the_checks(runs: dict[str, Run]) -> None:
@@ -361,7 +390,7 @@ def test_a_privacy_officer_reads_what_they_have_to_know(runs: dict[str, Run], na
 def test_a_release_that_is_scored_says_that_its_page_is_not_for_others(runs: dict[str, Run]) -> None:
     run = runs["a correction"]
     page = render(replace(run, privacy=replace(run.privacy, seeded=False)))
-    assert "Release: reports are protected, this page is not" in page
+    assert "Scored collection: do not publish this page." in page
     assert "only a simulation" not in page
     assert "protected, this page is not: do not publish it." in page
     assert "this page has exact counts of them" in page
@@ -389,7 +418,7 @@ def test_the_ledgers_figures_and_the_influence_are_said(runs: dict[str, Run]) ->
     for text in (
         "is ε = 3, on 2 questions",
         "more than ε = 4 in all",
-        "up to 2.6 honest holders, in up to 1 kind",
+        "can outweigh 2.6 honest ones, in up to 1 group",
     ):
         assert text.replace(" ", "") in said.replace("\u00a0", "").replace(" ", "")
     endless = replace(force, one=float("inf"))
@@ -400,15 +429,14 @@ def test_the_ledgers_figures_and_the_influence_are_said(runs: dict[str, Run]) ->
 
 
 @pytest.mark.parametrize("largest", [2.0, 10.0])
-def test_what_was_spent_in_earlier_runs_stands_among_the_open_facts(
+def test_what_was_spent_in_earlier_runs_stands_beside_who_reported(
     runs: dict[str, Run], largest: float
 ) -> None:
     run = runs["classes"]
     private = replace(run.privacy, epsilon_spent=2.0, largest_spend=largest, n_questions=2)
     run = replace(run, privacy=private)
-    said = " ".join(one.text for answer in privacy.facts(run) for one in answer.sentences)
-    assert ("10, on 2 questions" in said.replace("\u00a0", " ")) == (largest > 2)
-    assert ("spent once in this run" in render(run)) == (largest > 2)
+    said = read(render(run)).first("ul", "parts").text
+    assert ("10, on 2 questions" in said) == (largest > 2)
 
 
 def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_are(
@@ -417,7 +445,11 @@ def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_
     run = runs["a correction"]
     found = replace(run.model, is_found=True, is_particular=True, chance_alike=0.03)
     by_rule, by_coins = (
-        " ".join(one.text for one in summary.lead(replace(run, description=found, public_rule=rule)))
+        " ".join(
+            one.text
+            for made in (replace(run, description=found, public_rule=rule),)
+            for one in (*summary.lead(made), *summary.explain_finding(made))
+        )
         for rule in ("zone = 'north'", "random 0.1")
     )
     assert "wrong where private rows are" in by_rule
@@ -468,7 +500,7 @@ def test_a_section_that_is_registered_stands_on_every_page_that_it_says_somethin
     monkeypatch.setitem(SECTIONS, "none", lambda _: None)
     html = render(runs["classes"])
     assert "<summary>One more</summary>" in html
-    assert html.index("Every kind of row") < html.index("One more") < html.index("More on privacy")
+    assert html.index("Every group of rows") < html.index("One more") < html.index("Privacy in full")
 
 
 def _is_met(one: Condition, value: Any) -> bool:
@@ -559,14 +591,14 @@ def test_a_page_stays_small_whatever_the_size_of_the_model(runs: dict[str, Run])
     html = render(run)
     assert len(html) < 400_000
     assert html.count('class="leaf') <= findings.ALL_ENDS
-    assert "kinds</i>" in html
+    assert "groups</i>" in html
     assert "The 400 largest of 3,000" in html
 
 
 def test_simulated_rows_are_called_simulated_and_real_ones_are_not(runs: dict[str, Run]) -> None:
     run = runs["classes"]
-    assert "simulated" not in summary.headline(run).text
-    assert "simulated rows" in summary.headline(replace(run, simulated=True)).text
+    assert summary.status(run)[0] == "Trial on your own rows."
+    assert summary.status(replace(run, simulated=True))[0] == "Trial on simulated rows."
 
 
 def test_a_page_of_a_campaign_names_it_and_says_how_many_reported_in_earlier_runs(

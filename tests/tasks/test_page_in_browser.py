@@ -13,7 +13,7 @@ import pytest
 from test_page import CASES, runs  # noqa: F401 - a fixture
 
 from tasks.page.data import Run
-from tasks.page.render import render
+from tasks.page.render import render, render_brief
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -122,6 +122,65 @@ def test_long_names_of_classes_and_columns_are_not_cut_off(
     page.close()
 
 
+OVERLAPS = """() => {
+  // Boxes of what a reader reads: the lines of each text, those of pictures too. Of one text none are compared.
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), boxes = [];
+  const range = document.createRange();
+  while (walk.nextNode()) {
+    const node = walk.currentNode, owner = node.parentElement;
+    if (!node.data.trim() || owner.closest('style, title, .vh') || !owner.checkVisibility({visibilityProperty: true})) continue;
+    range.selectNodeContents(node);
+    const clip = owner.closest('.name, .q>span, .nd .q'), area = clip && clip.getBoundingClientRect();
+    for (const r of range.getClientRects()) {
+      if (r.width < 1 || area && (r.top > area.bottom - 4)) continue;
+      boxes.push({r, owner, text: node.data.trim().slice(0, 40)});
+    }
+  }
+  const touch = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 5;
+  const found = [];
+  boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => {
+    if (a.owner !== b.owner && touch(a.r, b.r)) found.push(`${a.text} / ${b.text}`);
+  }));
+  const column = document.querySelector('main').getBoundingClientRect();
+  const inside = getComputedStyle(document.querySelector('main'));
+  const left = column.left + parseFloat(inside.paddingLeft), right = column.right - parseFloat(inside.paddingRight);
+  const out = boxes.filter(b => !b.owner.closest('.scroll, pre') && (b.r.left < left - 2 || b.r.right > right + 2));
+  const marks = [...document.querySelectorAll('svg:not(.ov) > *, .whose i')]
+    .filter(e => !e.closest('.scroll') && e.checkVisibility())
+    .map(e => [e, e.getBoundingClientRect()])
+    .filter(([e, r]) => r.width && (r.left < left - 9 || r.right > right + 9));
+  return {found: found.slice(0, 5), out: out.map(b => b.text).concat(marks.map(([e]) => e.outerHTML.slice(0, 80))).slice(0, 5)};
+}"""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_two_texts_overlap_and_nothing_leaves_its_column(
+    browser: Any, pages: dict[str, Path], name: str
+) -> None:
+    page = _open(browser, pages[name])
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    for width in (360, 900, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(OVERLAPS) == {"found": [], "out": []}, width
+    page.close()
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "stopped"])
+def test_a_notebook_shows_what_was_found_within_320_px(
+    browser: Any,
+    runs: dict[str, Run],  # noqa: F811
+    tmp_path: Path,
+    name: str,
+) -> None:
+    path = tmp_path / "brief.html"
+    path.write_text(render_brief(runs[name]), encoding="utf-8")
+    for width in (900, 1440):
+        page = _open(browser, path, width=width)
+        assert page.evaluate("document.querySelector('.brief .w').getBoundingClientRect().bottom") <= 320
+        page.close()
+
+
 APART = """() => {
   const boxes = (query, within) => [...within.querySelectorAll(query)].map(e => e.getBoundingClientRect());
   const over = (a, b, gap) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > gap
@@ -206,9 +265,9 @@ def test_axe_finds_nothing_that_bars_anybody(browser: Any, pages: dict[str, Path
 def test_a_fold_opens_without_a_script(browser: Any, pages: dict[str, Path]) -> None:
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(pages["classes"].as_uri())
-    table = page.get_by_role("region", name="Every kind of row")
+    table = page.get_by_role("region", name="Every group of rows")
     assert not table.is_visible()
-    page.locator("summary", has_text="Every kind of row").click()
+    page.locator("summary", has_text="Every group of rows").click()
     assert table.is_visible()
     page.context.close()
 

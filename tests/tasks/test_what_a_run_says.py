@@ -94,7 +94,7 @@ def test_the_same_prediction_for_everybody_is_named_where_it_does_as_well_in_hin
         public = replace(PUBLIC, lead=Span(low=0.01, high=0.05))
         return summary.say_finding(_run(ours, public, _score("majority", 0.45, lead)))
 
-    assert "chosen in hindsight, would have 55.0" in said((0.08, 0.12), 1100)
+    assert "chosen in hindsight, gives 55.0" in said((0.08, 0.12), 1100)
     assert "hindsight" not in said((0.08, 0.12), 1001)
     assert "chosen in hindsight" in said((-0.01, 0.12), 1001)
 
@@ -151,9 +151,9 @@ def test_a_difference_that_is_there_is_not_written_as_none() -> None:
         public = replace(PUBLIC, metrics={"accuracy": 0.61}, lead=Span(low=lead[0], high=lead[1]))
         return [one.text for one in summary.gain(_run(_score("ours", ours), public))]
 
-    end = ") from the public model, the best of public rows. ±0.2\u00a0points counts as none."
-    assert said(0.6104, (0.0001, 0.001)) == [f"Up 0.04\u00a0points (95\u202f% interval 0.01 to 0.10{end}"]
-    assert said(0.61, (1e-9, 0.03)) == [f"Up 0.0\u00a0points (95\u202f% interval 0.0 to 3.0{end}"]
+    end = ") beside the public model, the best of public rows. Grey band: ±0.2\u00a0points counts as none."
+    assert said(0.6104, (0.0001, 0.001)) == [f"+0.04\u00a0points (95\u202f% interval +0.01 to +0.10{end}"]
+    assert said(0.61, (1e-9, 0.03)) == [f"0.0\u00a0points (95\u202f% interval 0.0 to +3.0{end}"]
 
 
 @pytest.mark.parametrize(("chance", "said"), [(0.03, "3"), (0.001, "fewer than 1"), (0.999, "more than 99")])
@@ -211,5 +211,5 @@ def test_a_gain_that_is_the_average_is_said_to_be_that_one_thing(
         public,
         description=replace(DESCRIBED, is_found=True, statements=(mean,)),
     )
-    said = [one.text for one in summary.lead(run)[1:2] if one.key == "one thing"]
+    said = [one.text for one in summary.one_thing(run)]
     assert ["“card” from 55.4\u202f% to 49.8\u202f%" in text for text in said] == [True] * is_said

@@ -1,0 +1,192 @@
+"""Draw the groups of rows that a model tells apart, each with what public rows say of it and what it is corrected to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ldptree.models.description import Cell
+from tasks.page import summary, units
+from tasks.page.captions import Sentence, say
+from tasks.page.charts import Axis
+from tasks.page.data import Run
+from tasks.page.findings import by_share, name_output, shown_output
+from tasks.page.units import label_unit, say_path
+
+MOST_CLEAR, MOST_UNCLEAR = 12, 4
+"""Rows of clear groups that are drawn, and of others where none is clear."""
+WHOLE = 0.01
+"""Difference of two shares from which on whole percents tell them apart."""
+MOST_LETTERS = 90
+"""Letters of a group's name, on two lines; the table has the whole."""
+MOST_TENTHS = 9
+"""Of 10, from which on no tenths are named."""
+Pair = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One group, or several that are merged.
+
+    Attributes:
+        kind: its number in the table, from 1; 0 of merged ones.
+        name: in words.
+        output: the class that moved most, where there are several.
+        public, ours: what public rows say, and what it is corrected to; None where that is no single figure.
+        ends: of ours, where they are drawn.
+        is_clear: whether it stands apart from noise.
+        people: estimated.
+        texts: both figures, written alike.
+    """
+
+    kind: int
+    name: str
+    output: str
+    public: float | None
+    ours: float | None
+    ends: tuple[float, float] | None
+    is_clear: bool
+    people: float
+    texts: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups as they are drawn, with the finding as their heading."""
+
+    heading: Sentence
+    caption: Sentence
+    axis: Axis
+    scale: float
+    rows: tuple[Row, ...]
+    corrects: bool
+
+
+def draw_groups(run: Run) -> Groups | None:
+    """The largest and clearest groups; None where the model tells none apart."""
+    model = run.model
+    if not model.cells:
+        return None
+    corrects = model.figure == "correction"
+    cells = by_share(model.cells)
+    clear = [pair for pair in cells if not corrects or _is_clear(pair[1])][:MOST_CLEAR]
+    shown = clear or cells[:MOST_UNCLEAR]
+    numbers = {number for number, _ in shown}
+    rest = [pair for pair in cells if pair[0] not in numbers]
+    if len(rest) == 1:
+        shown, rest = [*shown, *rest], []
+    rows = [_row(run, number, cell) for number, cell in shown]
+    rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
+    return Groups(
+        heading=_head(run, [cell for _, cell in cells if corrects and _is_clear(cell)]),
+        caption=say("groups correction" if corrects else "groups shares"),
+        axis=_axis(run, rows),
+        scale=100.0 if run.label == "class" else 1.0,
+        rows=tuple(rows),
+        corrects=corrects,
+    )
+
+
+def _axis(run: Run, rows: Sequence[Row]) -> Axis:
+    """All shares from 0 to 1; of numbers those that are drawn."""
+    if run.label == "class":
+        return Axis(0.0, 1.0, (0.0, 0.5, 1.0))
+    values = [
+        value for row in rows for value in (row.public, row.ours, *(row.ends or ())) if value is not None
+    ]
+    return Axis.of(values)
+
+
+def _is_clear(cell: Cell) -> bool:
+    return cell.estimates[cell.clearest].is_clear
+
+
+def _figures(run: Run, cell: Cell) -> Pair:
+    """What public rows say of a cell, and what the model does."""
+    at = shown_output(run, cell)
+    beside = cell.public[at] if cell.public else None
+    public = None if beside is None else beside.value
+    if run.model.figure != "correction":
+        return public, cell.estimates[at].value
+    return public, cell.answers[at] if cell.answers else None
+
+
+def _row(run: Run, number: int, cell: Cell) -> Row:
+    public, ours = _figures(run, cell)
+    corrects, estimate = run.model.figure == "correction", cell.estimates[shown_output(run, cell)]
+    ends = None if corrects or estimate.sd is None else estimate.ends
+    if ends and run.label == "class":
+        ends = max(ends[0], 0.0), min(ends[1], 1.0)
+    path = say_path(cell.path, run)
+    return Row(
+        kind=number + 1,
+        name=units.cut(path[:1].upper() + path[1:], MOST_LETTERS),
+        output=units.cut(name_output(run, cell), MOST_LETTERS // 3),
+        public=public,
+        ours=ours,
+        ends=ends,
+        is_clear=_is_clear(cell) if corrects else True,
+        people=max(cell.share, 0.0) * run.n_private,
+        texts=_write(run, public, ours),
+    )
+
+
+def _merge(run: Run, cells: Sequence[Cell], *, everything: bool) -> Row:
+    """Several groups as one, by how many people are in each; without figures where they would be of several classes."""
+    shares = [max(cell.share, 0.0) for cell in cells]
+    total, pairs = sum(shares), [_figures(run, cell) for cell in cells]
+    means: list[float | None] = []
+    for side in zip(*pairs, strict=True):
+        known = len(run.model.outputs) == 1 and total > 0 and None not in side
+        means.append(
+            sum(s * (v or 0.0) for s, v in zip(shares, side, strict=True)) / total if known else None
+        )
+    many = units.plural(len(cells), "group", "groups")
+    return Row(
+        kind=0,
+        name=f"All {run.nouns} ({many})" if everything else f"All other {run.nouns} ({many})",
+        output="",
+        public=means[0],
+        ours=means[1],
+        ends=None,
+        is_clear=False,
+        people=total * run.n_private,
+        texts=_write(run, *means),
+    )
+
+
+def _write(run: Run, public: float | None, ours: float | None) -> tuple[str, str]:
+    """Both figures with as many decimals as tell them apart; shares in whole percents where those do."""
+    unit = label_unit(run)
+    if run.label != "class":
+        first, second = ("" if value is None else unit.bare(value) for value in (public, ours))
+        return first, second
+    digits = 0 if public is None or ours is None or abs(public - ours) >= WHOLE else 1
+    first, second = ("" if value is None else units.fixed(100 * value, digits) for value in (public, ours))
+    return first, second
+
+
+def _head(run: Run, clear: Sequence[Cell]) -> Sentence:
+    """The finding: for how many people the public model is off, and to which side."""
+    if run.model.figure != "correction":
+        return say("by group", noun=run.noun)
+    if one := summary.one_thing(run):
+        return one[0]
+    if not clear or summary.is_shared(run.model.cells):
+        cells = units.plural(len(run.model.cells), f"group of {run.nouns}", f"groups of {run.nouns}")
+        return say("shared", nouns=run.nouns) if clear else say("no clear group", cells=cells)
+    sides: dict[tuple[str, bool], float] = {}
+    for cell in clear:
+        at = shown_output(run, cell)
+        side = run.model.outputs[at], cell.estimates[at].value > 0
+        sides[side] = sides.get(side, 0.0) + cell.share
+    (output, is_low), share = max(sides.items(), key=lambda pair: pair[1])
+    is_class, tenths = run.label == "class", round(10 * share)
+    return say(
+        "off rarely" if tenths < 1 else "off everywhere" if tenths > MOST_TENTHS else "off often",
+        errs="expects" if is_class else "predicts",
+        output=output,
+        direction=summary.say_direction(is_class, is_low=is_low),
+        of=tenths,
+        nouns=run.nouns,
+    )
