@@ -39,6 +39,8 @@ from tasks.artifacts import (
     read_shown,
     read_totals,
 )
+from tasks.example import TypicalRow, draw_example, draw_example_in_rounds
+from tasks.making import describe_making
 from tasks.page.data import (
     AskedQuestion,
     Check,
@@ -54,8 +56,6 @@ from tasks.page.data import (
     Scores,
     Span,
 )
-from tasks.page.example import TypicalRow, draw_example, draw_example_in_rounds
-from tasks.page.making import describe_making
 from tasks.page.render import render
 from tasks.page.units import portion
 from tasks.progress import Timeline

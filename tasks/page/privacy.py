@@ -13,6 +13,8 @@ from tasks.page.data import AskedQuestion, Run
 from tasks.page.summary import say_asked
 from tasks.page.units import Unit, label_unit
 
+MOST_WARNINGS = 3
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -313,3 +315,31 @@ def _open(run: Run) -> tuple[Sentence, ...]:
         key = "open scores" if run.is_simulation else "open scores, a release"
         sentences.append(say(key, nouns=run.nouns))
     return tuple(sentences)
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something to know before relying on the result, as a claim and a sentence."""
+
+    claim: str
+    sentence: Sentence
+
+
+def warnings(run: Run) -> list[Caution]:
+    """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
+    cautions = []
+    if run.failure is None:
+        if any(
+            asked.question.mechanism.endswith("laplace") and "discrete" not in asked.question.mechanism
+            for asked in run.privacy.asked
+        ):
+            cautions.append(Caution(CLAIMS["device"], say("device")))
+        cautions += [Caution(CLAIMS["liars"], liars) for liars in warn_of_liars(run)]
+    parts = [text.partition(". ") for text in run.warnings]
+    cautions += [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
+    if run.failure is None:
+        if run.privacy.seeded and run.privacy.form == "totals":
+            cautions.append(Caution(CLAIMS["totals"], say("totals")))
+        if run.privacy.holder == "row":
+            cautions.append(Caution(CLAIMS["two"], say_person(run)))
+    return cautions

@@ -41,8 +41,8 @@ def render(run: Run) -> str:
         headline=summary.headline(run),
         lead=summary.lead(run),
         reason=summary.split_reason(run.failure.message)[1] if run.failure else "",
-        cautions=summary.warnings(run),
-        most_cautions=summary.MOST_WARNINGS,
+        cautions=privacy.warnings(run),
+        most_cautions=privacy.MOST_WARNINGS,
         count=units.count,
         portion=units.portion,
         percent=units.percent,
@@ -160,7 +160,7 @@ def _learned(run: Run) -> dict[str, Any]:
 
 def _shown(run: Run) -> set[str]:
     """Return the texts about privacy that stand open."""
-    warned = [caution.sentence for caution in summary.warnings(run)[: summary.MOST_WARNINGS]]
+    warned = [caution.sentence for caution in privacy.warnings(run)[: privacy.MOST_WARNINGS]]
     by_status = [privacy.say_noise(run)] if run.privacy.seeded else []
     return {sentence.text for sentence in (*privacy.spent(run), *warned, *by_status)}
 

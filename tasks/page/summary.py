@@ -25,7 +25,6 @@ OPPONENTS = ("public_only", "public_tree", "public_forest", "majority", "constan
 CONSTANTS = ("constant", "majority")
 FEWEST_SCORED = 100
 """With fewer held-back rows nothing is advised. Two models that agree on n of them may differ on 3/n of all."""
-MOST_WARNINGS = 3
 MOST_LEAD = 2
 FEW_CLASSES = 3
 """Classes that a question names."""
@@ -34,14 +33,6 @@ FOR_WHOM = ("by coins", "particular", "for everybody")
 """Sentences that say for whom the public model is wrong."""
 LONGEST_REASON = 220
 """Letters of a sentence that can be a heading."""
-
-
-@dataclass(frozen=True)
-class Caution:
-    """Something to know before relying on the result, as a claim and a sentence."""
-
-    claim: str
-    sentence: Sentence
 
 
 def find_reference(run: Run) -> Score | None:
@@ -549,25 +540,3 @@ def say_asked(run: Run, number: int) -> str:
 def best_guess(epsilon: float) -> float:
     """The most that an even guess between two values can rise to."""
     return 1.0 / (1.0 + math.exp(-epsilon))
-
-
-def warnings(run: Run) -> list[Caution]:
-    """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
-    from tasks.page.privacy import say_person, warn_of_liars
-
-    cautions = []
-    if run.failure is None:
-        if any(
-            asked.question.mechanism.endswith("laplace") and "discrete" not in asked.question.mechanism
-            for asked in run.privacy.asked
-        ):
-            cautions.append(Caution(CLAIMS["device"], say("device")))
-        cautions += [Caution(CLAIMS["liars"], liars) for liars in warn_of_liars(run)]
-    parts = [text.partition(". ") for text in run.warnings]
-    cautions += [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
-    if run.failure is None:
-        if run.privacy.seeded and run.privacy.form == "totals":
-            cautions.append(Caution(CLAIMS["totals"], say("totals")))
-        if run.privacy.holder == "row":
-            cautions.append(Caution(CLAIMS["two"], say_person(run)))
-    return cautions

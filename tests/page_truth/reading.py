@@ -216,3 +216,16 @@ def ends(drawn: Element, kind: str) -> tuple[float, float]:
     """Where the level line of a kind begins and ends, in percent."""
     (one,) = [one for one in drawn.every("line", kind) if one.attributes["y1"] == one.attributes["y2"]]
     return float(one.attributes["x1"].rstrip("%")), float(one.attributes["x2"].rstrip("%"))
+
+
+def count_words(element: Element, *, closed: bool, tables: bool = True) -> int:
+    """Words and numerals, also those in pictures, of what is open or of all; with or without the bodies of tables."""
+    found = 0
+    for part in element.content:
+        if isinstance(part, str):
+            found += len([word for word in part.split() if any(map(str.isalnum, word))])
+        elif part.tag in ("style", "title") or (part.tag == "tbody" and not tables):
+            continue
+        elif closed or element.tag != "details" or part.tag == "summary":
+            found += count_words(part, closed=closed, tables=tables)
+    return found

@@ -127,8 +127,8 @@ def blinded() -> Iterator[None]:
         "tasks.step.time": clock,
         "flows.naming.datetime": Moment,
         "tasks.progress.datetime": Moment,
-        "tasks.page.making.datetime": Moment,
-        "tasks.page.making.peak_rss_mb": lambda: 1.0,
+        "tasks.making.datetime": Moment,
+        "tasks.making.peak_rss_mb": lambda: 1.0,
         "flows.finish.peak_rss_mb": lambda: 1.0,
     }
     with ExitStack() as stack:

@@ -17,8 +17,7 @@ from ldptree.mechanisms import MECHANISMS
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
 from tasks.artifacts import read_model, read_protocol, read_published, read_scaled
-from tasks.page.data import Boxes
-from tasks.page.example import (
+from tasks.example import (
     MOST_CELLS,
     MOST_LEVELS,
     REPORTS,
@@ -27,6 +26,7 @@ from tasks.page.example import (
     draw_example,
     draw_example_in_rounds,
 )
+from tasks.page.data import Boxes
 
 
 @pytest.fixture(scope="module")

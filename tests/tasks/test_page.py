@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from page_reader import Page
-from page_truth.reading import Element, read
+from page_truth.reading import Element, count_words, read
 
 from ldptree.coins import Words
 from ldptree.mechanisms import mechanism_for
@@ -24,7 +24,7 @@ from storage.store import Store
 from tasks.page import findings, privacy, summary, units
 from tasks.page.captions import CHIPS
 from tasks.page.charts import ROW, WHOLE, ribbons
-from tasks.page.data import Bin, CellTest, Check, Failure, Hidden, Influence, Rows, Run, Score, Scores, Span
+from tasks.page.data import Check, Failure, Hidden, Influence, Run, Score, Scores, Span
 from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
 from tasks.report import describe_stop, read_facts
@@ -109,24 +109,11 @@ def test_every_picture_can_be_said_or_is_left_out_and_no_mark_lies_outside(
     assert all(0 <= place <= 100 for place in places)
 
 
-def _count_words(element: Element, *, closed: bool, tables: bool = True) -> int:
-    """Words and numerals, also those in pictures, of what is open or of all; with or without the bodies of tables."""
-    found = 0
-    for part in element.content:
-        if isinstance(part, str):
-            found += len([word for word in part.split() if any(map(str.isalnum, word))])
-        elif part.tag in ("style", "title") or (part.tag == "tbody" and not tables):
-            continue
-        elif closed or element.tag != "details" or part.tag == "summary":
-            found += _count_words(part, closed=closed, tables=tables)
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_a_page_is_read_in_minutes(runs: dict[str, Run], name: str) -> None:
     page = read(render(runs[name]))
-    assert _count_words(page, closed=False) <= 700
-    assert _count_words(page, closed=True) <= 1800
+    assert count_words(page, closed=False) <= 700
+    assert count_words(page, closed=True) <= 1800
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -154,9 +141,9 @@ def test_the_question_is_the_configurations_or_made_of_the_classes(runs: dict[st
 @pytest.mark.parametrize("name", [path.stem for path in GALLERY.glob("*.html")])
 def test_a_page_of_the_gallery_is_read_in_minutes_too(name: str) -> None:
     text = (GALLERY / f"{name}.html").read_text()
-    assert _count_words(read(text), closed=False) <= 700
+    assert count_words(read(text), closed=False) <= 700
     # a table of every kind is as long as there are kinds
-    assert _count_words(read(text), closed=True, tables=name == "quickstart") <= 1800
+    assert count_words(read(text), closed=True, tables=name == "quickstart") <= 1800
     assert len(text.encode()) < 300_000
     assert "--work" not in text, "its command names no folder of the machine that made it"
 
@@ -349,19 +336,6 @@ def test_the_heading_of_a_stopped_run_is_the_sentence_that_says_why(runs: dict[s
     long = page("x " * 300)
     assert "stopped at the step" in long.first("h1").text
     assert "x x x" in long.first("div", "stop").text
-
-
-def test_no_count_value_or_point_of_private_rows_can_be_put_on_the_page() -> None:
-    with pytest.raises(ValueError, match="holders' zone"):
-        Check(name="x", zone="private", ok=False, detail="3 rows")
-    with pytest.raises(ValueError, match="holders' zone"):
-        Rows(zone="private", kept=10, quarantined=1)
-    with pytest.raises(ValueError, match="holders' zone"):
-        Rows(zone="private", kept=10, read=11)
-    with pytest.raises(ValueError, match="shows them"):
-        Bin(low=0, high=1, n=9, predicted=0.5, true=0.5, true_sd=0.1)
-    with pytest.raises(ValueError, match="shows them"):
-        CellTest(n=9, public=0.5, ours=0.5)
 
 
 def test_a_finished_run_needs_its_model_and_nobody_spends_more_than_claimed(runs: dict[str, Run]) -> None:

@@ -12,8 +12,9 @@ from flows.executors import InlineExecutor
 from ldptree.encoding import Encoding, NumericFeature
 from storage.store import Store
 from tasks.artifacts import read_protocol
+from tasks.making import list_steps
 from tasks.page import findings, privacy
-from tasks.page.making import list_steps
+from tasks.page.data import Bin, CellTest, Check, Rows
 from tasks.progress import Timeline
 from tasks.report import describe_stop, find_whole, read_facts
 
@@ -102,3 +103,16 @@ def test_columns_of_whole_numbers_are_those_of_public_rows():
     rng = np.random.default_rng(1)
     raw = np.column_stack([rng.integers(0, 24, 500), rng.uniform(0, 40, 500), rng.integers(1990, 2027, 500)])
     assert find_whole(encoding, encoding.encode(raw.astype(float))) == ("hour", "year")
+
+
+def test_no_count_value_or_point_of_private_rows_can_be_put_on_the_page():
+    with pytest.raises(ValueError, match="holders' zone"):
+        Check(name="x", zone="private", ok=False, detail="3 rows")
+    with pytest.raises(ValueError, match="holders' zone"):
+        Rows(zone="private", kept=10, quarantined=1)
+    with pytest.raises(ValueError, match="holders' zone"):
+        Rows(zone="private", kept=10, read=11)
+    with pytest.raises(ValueError, match="shows them"):
+        Bin(low=0, high=1, n=9, predicted=0.5, true=0.5, true_sd=0.1)
+    with pytest.raises(ValueError, match="shows them"):
+        CellTest(n=9, public=0.5, ours=0.5)
