@@ -13,11 +13,11 @@ from tasks.page.data import Run
 from tasks.page.findings import by_share, name_output, shown_output
 from tasks.page.units import label_unit, say_path
 
-MOST_CLEAR, MOST_UNCLEAR = 12, 4
+MOST_CLEAR, MOST_UNCLEAR = 8, 4
 """Rows of clear groups that are drawn, and of others where none is clear."""
 WHOLE = 0.01
 """Difference of two shares from which on whole percents tell them apart."""
-MOST_LETTERS = 90
+MOST_LETTERS = 66
 """Letters of a group's name, on two lines; the table has the whole."""
 MOST_TENTHS = 9
 """Of 10, from which on no tenths are named."""
