@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ldptree.errors import ArtifactCorrupt, ConfigError, LdptreeError
@@ -61,9 +61,9 @@ def url_of(objects: ObjectStore) -> URL:
         return URL.create("sqlite", database=str(path))
     try:
         url = make_url(address)
-        is_known = url.get_backend_name() in _FIRST and bool(url.database)
+        is_known = url.drivername == "postgresql+psycopg" and bool(url.database)
         _engine(url) if is_known else None
-    except (ArgumentError, NoSuchModuleError):
+    except (ArgumentError, ValueError):  # no address, or a port that is no number
         is_known = False
     except ModuleNotFoundError:
         raise ConfigError(
@@ -151,7 +151,7 @@ def faults_in_words(where: str, damaged: ArtifactCorrupt) -> Iterator[None]:
     """Raise what the database raises in our words, as OSError, `damaged` or LdptreeError."""
     try:
         yield
-    except Changed:
+    except (Changed, UnicodeDecodeError):
         raise damaged from None
     except DBAPIError as fault:
         code = getattr(fault.orig, "sqlite_errorcode", None)
@@ -176,6 +176,6 @@ def _in_words(code: int | None, state: str | None, where: str, damaged: Artifact
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), where)
     if primary in _REFUSED:
         return OSError(_REFUSED[primary], os.strerror(_REFUSED[primary]), where)
-    if primary is None and state is None:
+    if primary is None and state is None and "://" in where:
         return NotReached(errno.EIO, "does not answer as it should", where)
     return damaged

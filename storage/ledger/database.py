@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -59,7 +60,10 @@ class Database:
         return self._url.database if self._path is None else None
 
     def copy_to(self, path: Path) -> None:
-        """Copy a file's database, as it is at one moment, into another file. Raises sqlite3.Error."""
+        """Copy a file's database, as it is at one moment, into another file. Raises ArtifactCorrupt, sqlite3.Error."""
+        with self.reading() as kept:
+            for of in kept.sizes_of_lists():
+                deque(kept.people(of), maxlen=0)  # compares each part with its digest
         connections.copy(self._url, path)
 
     @property
@@ -113,16 +117,19 @@ class Database:
         """Raises ArtifactCorrupt where there is none, and something `outside` says that there was one."""
         if outside and not self.is_there:
             raise ArtifactCorrupt(
-                f"{self.where}: missing, and {min(outside)} says that there was one. {REMEDY}"
+                f"{self.where}: missing, and {min(outside)} says that there was one. If it is elsewhere, set "
+                f"{connections.VARIABLE} to its place. {REMEDY}"
             )
 
     def outside(self) -> dict[str, Last]:
         """Return the last transaction by each place outside of the database where one stands. Raises ArtifactCorrupt."""
-        outside = {}
+        outside, beside = {}, read_beside_secret(self._objects)
         with suppress(FileNotFoundError):
             outside[LAST] = self._parsed(LAST, self._objects.get(LAST))
-        if beside := read_beside_secret(self._objects):
+        if beside:
             outside[SECRET] = self._parsed(SECRET, beside)
+            if LAST not in outside:  # it is written first
+                raise ArtifactCorrupt(f"{self._objects.where(LAST)}: missing. {REMEDY}")
         return outside
 
     @property

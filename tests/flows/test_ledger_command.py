@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +190,14 @@ def test_a_damaged_database_is_neither_shown_nor_copied(desk, work, words):
     (work / DATABASE).write_bytes(whole[: len(whole) // 2])
     told(desk, desk.type("ledger", *words), 5, "holders.db: damaged.")
     assert not (desk.folder / "a.db").exists()
+
+
+def test_a_database_with_a_damaged_list_of_people_is_not_copied(desk, work):
+    with closing(sqlite3.connect(work / DATABASE)) as connection:
+        connection.execute("UPDATE people SET hashes = zeroblob(length(hashes))")
+        connection.commit()
+    told(desk, desk.type("ledger", "backup", "a.db"), 5, "holders.db: damaged.")
+    assert not list(desk.folder.glob("*a.db*"))
 
 
 def test_a_full_disk_leaves_no_half_of_a_copy(desk, work, monkeypatch):

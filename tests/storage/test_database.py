@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import threading
+from itertools import product
 
 import pytest
 from chain import example_protocol, join_campaign, publish
@@ -125,8 +126,8 @@ def test_a_flipped_byte_is_noticed_or_makes_no_difference(store, path):
     for name, step in ((DATABASE, 64), (LAST, 1), ("holders/secret", 1)):
         file = store.root / name
         whole = file.read_bytes()
-        for at in range(0, len(whole), step):
-            file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        for at, mask in product(range(0, len(whole), step), (0x55, 0xFF)):  # the second makes text unreadable
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
             try:
                 check_state(store)
                 assert content(store) == before, f"{name} at {at}"
@@ -276,9 +277,19 @@ def test_a_database_stands_where_the_variable_says(store, tmp_path, monkeypatch)
         check_state(store)
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(
-        ArtifactCorrupt, match=r"holders\.db: missing, and curator/reports/last-transaction says"
+        ArtifactCorrupt,
+        match=r"holders\.db: missing, and curator/reports/last-transaction says .* set LDPTREE_DATABASE to its place",
     ):
         check_state(store)
+
+
+def test_what_stands_beside_the_reports_is_missed_where_the_secrets_file_knows_of_it(store):
+    """Without it an older copy of the holders' zone could not be told from one that is whole."""
+    charge(store, 1)
+    (store.root / LAST).unlink()
+    for act in (lambda: check_state(store), lambda: charge(store, 2)):
+        with pytest.raises(ArtifactCorrupt, match=r"last-transaction: missing\. .*nobody is asked"):
+            act()
 
 
 class Shared(FolderObjects):
@@ -293,7 +304,15 @@ def test_a_bucket_without_a_database_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://me:hidden@host/who", "postgresql://", "nonsense://a b", "sqlite://"]
+    "address",
+    [
+        "mysql://me:hidden@host/who",
+        "postgresql://",
+        "nonsense://a b",
+        "sqlite:////tmp/who.db?mode=ro",
+        "postgresql+asyncpg://me:hidden@host/who",
+        "postgresql+psycopg://me:hidden@host:port/who",
+    ],
 )
 def test_what_is_no_address_of_a_database_is_refused_without_a_word_of_it(store, monkeypatch, address):
     monkeypatch.setenv(VARIABLE, address)
