@@ -118,7 +118,7 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
     assert len(set(models.values())) == 3
 
 
-SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_out": {}} | {
+SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_out": {}, "warnings": []} | {
     "n_private": 9, "n_new": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2,
     "model": "m", "report": "r", "details": "d", "finding": "f", "protection": f"{NOBODY}",
 }  # fmt: skip
@@ -146,7 +146,7 @@ def test_the_terminal_writes_errors_of_numbers_as_the_finding_does_and_no_negati
     summary = SUMMARY | {"estimator": "correction", "trial": True, "seeded": True, "why_chosen": ""}
     summary |= {"metrics": scores.pop("ours"), "baselines": scores}
     running._show(summary, is_label_declared=True, temporary=False)
-    ours, public = capsys.readouterr().out.splitlines()[1:3]
+    ours, public = capsys.readouterr().out.splitlines()[2:4]
     assert ours.split()[-3:] == ["9,643", "79.9", "0.600"]
     assert public.split()[-3:] == ["16,216", "79.9", "0.000"]
 

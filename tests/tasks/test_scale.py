@@ -197,7 +197,7 @@ def test_in_a_campaign_columns_are_looked_at_once(store, tmp_path):
     first = rides(tmp_path / "a.csv", 300, 1, day=[f"{i % 9}" for i in range(300)])
     config = {"campaign": {"name": "rides"}, "dataset": NEW_PEOPLE | {"drop": []}}
     one = Chain(store, rides_config(first, **config))
-    one.terms.publish(one.raw, one.ingested, one.held, one.published)
+    assert one.spent
     assert one.ingested.facts["columns_left_out"].keys() == {"person"}
     later = {
         "person": ["ann", "bob"] * 150,

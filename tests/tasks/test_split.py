@@ -20,7 +20,7 @@ def held(store, *paths, changes=None, **config):
     config["dataset"] = {"drop": [], "types": {"person": "text"}} | config.get("dataset", {})
     chain = Chain(store, rides_config(*paths, **config))
     if chain.config.campaign.name:
-        chain.terms.publish(chain.raw, chain.ingested, chain.held, chain.published)
+        assert chain.spent
         chain = Chain(store, chain.config)
     call = inputs_of(chain, "assigned")
     rules = call["rules"].model_copy(update=changes or {})
