@@ -29,8 +29,6 @@ MOST_LEAD = 2
 FEW_CLASSES = 3
 """Classes that a question names."""
 SAME = 1e-9
-FOR_WHOM = ("by coins", "particular", "for everybody")
-"""Sentences that say for whom the public model is wrong."""
 LONGEST_REASON = 220
 """Letters of a sentence that can be a heading."""
 
