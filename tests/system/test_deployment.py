@@ -138,7 +138,7 @@ def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, dep
     assert by_key.keys() == {"summary", "page", "scores"}
     assert all(len(row["accuracy"]) <= len("0.1234") for row in json.loads(by_key["scores"]["data"]))
     assert by_key["summary"]["type"] == "markdown"
-    assert "reports from" in by_key["summary"]["data"]
+    assert "predicted correctly with reports" in by_key["summary"]["data"]
     assert ended["name"].startswith("form-eps2-")
     assert {"auto", "eps=2"} <= set(ended["tags"])
     log = {"flow_run_id": {"any_": [ended["id"]]}}
