@@ -218,7 +218,7 @@ def test_a_run_of_three_classes_is_told_class_by_class_and_by_nobody(connected, 
     work = tmp_path / "work"
     summary = run(load(config), work)
     assert summary["metrics"]["accuracy"] > summary["baselines"]["public_only"]["accuracy"] + 0.05
-    assert "the public model expects “app” too rarely" in summary["details"]
+    assert "of private rows to be “app”. Their reports say" in summary["details"]
     assert steps(run(load(config), work), "computed") == set()
     with duckdb.connect(str(work / "curator" / "warehouse.duckdb"), read_only=True) as warehouse:
         told = warehouse.execute("SELECT DISTINCT error_of FROM totals ORDER BY ALL").fetchall()
