@@ -97,9 +97,6 @@ def commit(connection: Connection) -> None:
 def create(url: URL, secret: str) -> None:
     """Create the tables, and the first transaction with the check value of the holders' secret, where there are none."""
     is_file = url.get_backend_name() == "sqlite"
-    if is_file:
-        with closing(_engine(url).raw_connection()) as raw:
-            raw.cursor().execute("PRAGMA journal_mode = WAL")
     with connected(url, "create") as connection:
         if inspect(connection).has_table(ORIGIN.name):
             return
@@ -111,6 +108,9 @@ def create(url: URL, secret: str) -> None:
         first.insert(ORIGIN, version=VERSION, secret=secret, salt=secrets.token_hex(16))
         first.finish()
         connection.commit()
+    if is_file:  # not before: a full disk would leave what was committed in a file beside, which is not moved to its place
+        with closing(_engine(url).raw_connection()) as raw:
+            raw.cursor().execute("PRAGMA journal_mode = WAL")
 
 
 def copy(url: URL, to: Path) -> None:

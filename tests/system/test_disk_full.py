@@ -11,6 +11,7 @@ from chain import rides
 from whole_runs import PATIENCE, learned, rides_toml, run, start
 
 from ldptree.errors import LdptreeError
+from storage.holders.secret import SECRET_BYTES
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -48,6 +49,10 @@ def test_wherever_the_disk_fills_the_same_run_goes_on_with_more_room(small_disk,
         shutil.copytree(release.work / zone, work / zone)
     for later in ("holders/split", "holders/perturb", "public/scale"):
         shutil.rmtree(work / later)
+    (work / "holders" / "holders.db").unlink()
+    secret = work / "holders" / "secret"
+    # Behind it stands the last transaction: there is none yet.
+    secret.write_bytes(secret.read_bytes()[:SECRET_BYTES])
     stopped = []
 
     def attempt(free):
@@ -66,7 +71,7 @@ def test_wherever_the_disk_fills_the_same_run_goes_on_with_more_room(small_disk,
     assert (attempt(16), attempt(48)) == (None, None)
     assert attempt(1 << 12)["n_private"] == summary["n_private"]
     assert all("no space left on the disk of" in str(fault) and fault.exit_code == 1 for fault in stopped)
-    assert {"split", "perturb", "run"} <= {str(fault).partition(":")[0] for fault in stopped}
+    assert {"split", "ledger", "perturb", "run"} <= {str(fault).partition(":")[0] for fault in stopped}
 
 
 def test_the_command_says_so_and_goes_on_with_more_room(small_disk, tmp_path):
