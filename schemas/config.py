@@ -52,12 +52,12 @@ class RunConfig(Table):
     """One run, whole."""
 
     name: str = Field(pattern=NAME)
-    """What the run is called."""
+    """The name of the run."""
     evaluate: bool = True
-    """Whether to score on private rows that are held back, as only a simulation may."""
+    """Score the model on held-back private rows, as only a simulation can."""
     release: bool = False
-    """Whether to draw the system's coins and charge the ledger though private rows are scored on. A run that is scored and
-    names no campaign is else a trial.
+    """Draw the noise from the operating system and charge the ledger even though the run scores on private rows. Otherwise a
+    scored run outside a campaign is a trial.
     """
     dataset: DatasetSpec
     privacy: PrivacyConfig = PrivacyConfig()
@@ -66,7 +66,7 @@ class RunConfig(Table):
     run: RunnerConfig = Field(default=RunnerConfig(), exclude=True)
     features: FeaturesConfig = FeaturesConfig()
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Seed of public coins, by which test rows, rows of "random 0.1" and simulated trips are drawn."""
+    """The seed of public randomness: test rows, rows of "random 0.1" and simulated trips."""
     model: ModelConfig = ModelConfig()
     evaluation: EvaluateConfig = EvaluateConfig()
 

@@ -120,78 +120,80 @@ class DatasetSpec(Table):
     """The rows of a run, with their files, what is learned of them, and which of them are public."""
 
     name: str = Field(min_length=1, max_length=200)
-    """An entry of the catalogue, whose keys yours are laid over; any other name needs a path."""
+    """An entry of the catalogue, whose keys yours override, or any other name with a path."""
     title: str = ""
-    """What the page calls the data."""
+    """The title of the data on the page."""
     question: str = Field(default="", max_length=200)
     """The question in words, above the page's heading, as in "Card or cash? Predict how a trip is paid"."""
     noun: str = "row"
-    """What the page calls one row."""
+    """The word for one row on the page."""
     nouns: str = "rows"
-    """What the page calls several rows."""
+    """The word for several rows on the page."""
     names: dict[str, dict[str, str]] = Field(default={})
-    """Words for the codes of a column, as in names.payment_type = {"0" = "cash", "1" = "card"}."""
+    """Names for the codes of a column, as in names.payment_type = {"0" = "cash", "1" = "card"}."""
     unit: str = Field(default="", max_length=40)
-    """Unit of a label that is a number, such as "$"."""
+    """The unit of a numeric label, such as "$"."""
     units: dict[str, Annotated[str, Field(max_length=40)]] = Field(default={})
-    """Units of the numbers of a column, on the page, as in units = { fare = "$", trip_seconds = "s" }."""
+    """Units of numeric columns on the page, as in units = { fare = "$", trip_seconds = "s" }."""
     simulated: bool = False
-    """Whether the rows are made up, as the catalogue's trips are."""
+    """Simulate the rows, as the catalogue does for trips."""
     rows: int | None = Field(default=None, ge=1)
-    """How many simulated rows to make."""
+    """The number of simulated rows."""
     path: Names = ()
-    """Path, glob or list of raw files, relative to the configuration's folder. They are CSV or TSV, also gzipped,
+    """A path, glob or list of raw files, relative to the configuration's folder: CSV or TSV (also gzipped),
     Parquet, or workbooks (xlsx, xls, ods).
     """
     columns: Names = ()
-    """Names for a file without a header."""
+    """The column names of a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """One character, told from the file."""
+    """The character between cells, detected by default."""
     skip: int = Field(default=0, ge=0)
-    """Lines of a text, or rows of a sheet, above the header; without a header, above the first row."""
+    """The number of lines (rows of a sheet) above the header, or above the first row of a file without one."""
     sheet: Names = ()
-    """The sheet of a workbook, or several that are read under each other; the only one that has cells."""
+    """The sheet of a workbook, or several to concatenate; by default the only one with cells."""
     nulls: Names = DEFAULT_NULLS
-    """Texts that mean "missing"."""
+    """Texts that stand for a missing value."""
     target: str = Field(min_length=1)
-    """The column to learn."""
+    """The column to predict."""
     label: Literal["class", "number"] | None = None
-    """Whether the target is a class or a number, where the estimator learns either; told from public rows."""
+    """The kind of the target, for an estimator that learns either; by default inferred from public rows."""
     positive: Scalar | None = None
-    """The class whose probability is scored; of two classes the second."""
+    """The class whose probability is scored; by default the second of two."""
     classes: Scalars | None = None
-    """The values of the label; another one is reported as "outside". Told from public rows."""
+    """The values of the label; any other value is reported as "outside". By default those of public rows."""
     public: str
-    """Rows that are public, as a SQL expression over one row, "random 0.1", "first 200", or a file."""
+    """The public rows, as a SQL condition on a row, "random 0.1", "first 200", or a file."""
     where: str | None = None
-    """Rows that are asked at all, as a SQL expression over one row."""
+    """The rows to use at all, as a SQL condition on a row."""
     drop: Names = ()
-    """Columns to leave out, and whatever gives the label away."""
+    """Columns to leave out, such as those that give the label away."""
     categorical: Names = ()
-    """Columns to take as categories, which are numbers that are codes, or texts of up to 1,000 values."""
+    """Columns to treat as categories: numeric codes, or texts of at most 1,000 values."""
     types: dict[str, ColumnType] = Field(default={})
-    """A column's type, where it is not told from public rows."""
+    """The types of columns; by default inferred from public rows."""
     ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = Field(default={})
-    """Ranges of numbers, which are expected and give whole numbers narrower types. Values are never clipped."""
+    """Expected ranges of numeric columns, by which integers get narrower types. Values are never clipped."""
     levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = Field(default={})
-    """The values of a category, at most 1,000; another one is encoded as none of them."""
+    """The values of categories, at most 1,000 each; any other value is encoded as none of them."""
     derive: dict[str, str] = Field(default={})
-    """New columns, as SQL expressions over one row, such as minutes = "trip_seconds / 60". Hours and days of an instant are
+    """New columns, as SQL expressions on a row, such as minutes = "trip_seconds / 60". Hours and days of an instant are
     those of UTC unless the expression names a zone: hour(CAST("when" AS TIMESTAMPTZ) AT TIME ZONE 'America/Chicago')."""
     holder: str = Field(default="row", min_length=1)
-    """The holder, either "row" or the column that names people."""
+    """The unit of privacy: "row", or the column that identifies people."""
     new_people: bool = False
-    """States, with holder = "row", that every row of every new file is a person who was never asked before."""
+    """With holder = "row", declare that each row of each new file belongs to a person who was never asked before."""
     test_fraction: float = Field(default=0.2, ge=0.0, lt=1.0)
-    """The share of private holders who are held back for scores."""
+    """The share of private holders held back for scoring."""
     missing: MissingRule = "median"
-    """Treatment of a missing feature. It gets the public median or a level of its own, or its row is dropped."""
+    """The treatment of a missing feature: take the public median, add a level for it, or drop the row."""
     on_bad_rows: BadRowRule = "stop"
-    """Whether a public row that cannot be read stops the run or is put aside; a private one (which stops trials) is "outside"."""
+    """The treatment of a public row that cannot be read: stop the run, or set it aside. A private one stops a trial, and is
+    otherwise reported as "outside".
+    """
     expect: str | None = Field(default=None, min_length=1)
     """A file of expectations, edited by hand."""
     release_checks: bool = False
-    """Whether the curator learns which expectations private rows meet."""
+    """Let the curator learn which expectations the private rows meet."""
 
     def without_words(self) -> DatasetSpec:
         """Return the data set without what concerns only the page or the place of files, as no key has these."""

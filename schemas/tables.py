@@ -29,7 +29,7 @@ IN_WORDS = {
     NAME: "use letters, digits, '.', '_' and '-', at most 64 of them, first a letter or a digit",
     RAY: 'write "auto", or the host and port of the cluster as "10.0.0.1:6379"',
 }
-"""What a text that fits a pattern looks like."""
+"""The form of a text that fits each pattern, in words."""
 
 
 def not_bool(value: object) -> object:
@@ -78,19 +78,19 @@ class PrivacyConfig(Table):
     """The reports that leave a holder's hands."""
 
     epsilon: Epsilon = 1.0
-    """What one holder may spend in this run, above 0 and at most 64."""
+    """The most that a holder may spend in this run, above 0 and at most 64."""
     max_released_checks: int = Field(default=0, ge=0)
-    """The most answers to expectations of private rows that may ever leave the holders of a work folder."""
+    """The most results of expectations on private rows that may ever leave the holders of a work folder."""
     lifetime_epsilon: LifetimeEpsilon | None = None
-    """The most that any holder may spend over all runs of a work folder; it may be lowered later, never raised."""
+    """The most that a holder may spend over all runs of a work folder; it can be lowered later, never raised."""
     mechanism: Mechanism = "auto"
-    """Mechanism of a report. "auto" reports cell and label together by "grr" or "oue", whichever has less noise; a
-    correction may take "signed_subset" too. "laplace" is for seeded simulations.
+    """The mechanism of a report. "auto" reports cell and label together by "grr" or "oue", whichever has less noise; a
+    correction can use "signed_subset" too. "laplace" is for seeded simulations.
     """
     outside: Literal["clip", "drop"] = "clip"
-    """A number outside the public range is moved to the border ("clip") or reported as "outside" ("drop")."""
+    """The treatment of a number outside the public range: move it to the border, or report it as "outside"."""
     max_report_bytes: int = Field(default=2 << 30, ge=0)
-    """Where reports would be larger than this, the exact sum of each shard is drawn in their place."""
+    """The largest size of all reports; above it the simulation draws the sum of each shard from its exact distribution."""
 
     @model_serializer(mode="wrap")
     def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -113,36 +113,36 @@ class SimulationConfig(Table):
     """The holders as this machine plays them."""
 
     noise_seed: int | None = Field(default=None, ge=0)
-    """Makes the noise repeatable, so that it protects nobody. A trial without one takes it from the name of the run."""
+    """Make the noise repeatable, so that it protects nobody. By default a trial derives the seed from its name."""
 
 
 class EvaluateConfig(Table):
     """The scores on held-back private rows in a simulation, and the caps on what they may cost."""
 
     redraws: int = Field(default=20, ge=0, le=1000)
-    """Draws of the holders' noise, for the spread."""
+    """The number of repeated draws of the holders' noise, which give the spread."""
     test_rows: int = Field(default=50_000, ge=1)
-    """The most held-back rows that are scored."""
+    """The most held-back rows to score."""
     public_rows: int = Field(default=20_000, ge=1)
-    """The most public rows that the public tree and forest are fitted on."""
+    """The most public rows to fit the public tree and forest on."""
     private_rows: int = Field(default=100_000, ge=1)
-    """The most private rows that the models without privacy are fitted on."""
+    """The most private rows to fit the models without privacy on."""
 
 
 class RunnerConfig(Table):
     """The machines that compute shards. It changes no result and no key of an artifact."""
 
     ray: str | None = Field(default=None, pattern=RAY)
-    """The Ray cluster of which this machine is one, as "10.0.0.1:6379" or "auto"; threads of this process if left out."""
+    """The Ray cluster that this machine belongs to, as "10.0.0.1:6379" or "auto"; by default threads of this process."""
     workers: int | None = Field(default=None, ge=1, le=256)
-    """How many shards this machine computes at once; as many as it has CPUs if left out."""
+    """The number of shards to compute at once; by default the number of CPUs."""
 
 
 class CampaignConfig(Table):
     """A named collection that later runs continue."""
 
     name: str | None = Field(default=None, pattern=NAME)
-    """A collection that later runs go on with. Its terms are frozen by its first run."""
+    """The name of a collection that later runs continue. Its first run freezes its terms."""
 
 
 class FeaturesConfig(Table):

@@ -223,14 +223,14 @@ def plan(
         typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration, as with run."),
     ] = None,
     holders: Annotated[
-        str | None, typer.Option("--holders", metavar="N,N", help="How many people would report.")
+        str | None, typer.Option("--holders", metavar="N,N", help="Numbers of people who would report.")
     ] = None,
     epsilon: Annotated[
         str | None,
         typer.Option(
             "--epsilon",
             metavar="E,E",
-            help="What each would spend; by default 0.5,1,2,4 and what is configured.",
+            help="Budgets of a person; by default 0.5,1,2,4 and the configured one.",
         ),
     ] = None,
     accuracy: Annotated[
@@ -372,16 +372,16 @@ def audit(
         int, typer.Option(min=2, help="Classes of the label, or levels of a joint report's number.")
     ] = 2,
     label: Annotated[
-        str, typer.Option(help="What is sent beside the cell: a class, or a number; all has both.")
+        str, typer.Option(help="The kind of label beside the cell: a class, or a number; all has both.")
     ] = "class",
     reports: Annotated[
         int | None, typer.Option(help="Reports drawn for each input; by default enough for the claim.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="For coins that can be drawn again; else the system's.")
+        int | None, typer.Option(min=0, help="The seed of repeatable coins; by default the system's.")
     ] = None,
     holders: Annotated[
-        int, typer.Option(min=1, help="How many report, for what 1 % of them can move.")
+        int, typer.Option(min=1, help="The number of reports, of which 1 % are forged.")
     ] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
@@ -419,7 +419,7 @@ def explain(
 @app.command(epilog="Example: ldptree gc --keep 5 --dry-run")
 def gc(
     work: Work = WORK,
-    keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs are kept.")] = 20,
+    keep: Annotated[int, typer.Option(min=0, help="The number of newest runs to keep.")] = 20,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")
     ] = False,
@@ -521,7 +521,7 @@ def datasets_show(name: Annotated[str, typer.Argument(autocompletion=_sets)]) ->
 @datasets_app.command("make", epilog="Example: ldptree datasets make taxi --rows 10000 --out trips.csv")
 def datasets_make(
     name: Annotated[str, typer.Argument(autocompletion=_sets)],
-    rows: Annotated[int, typer.Option("--rows", help="How many rows.")],
+    rows: Annotated[int, typer.Option("--rows", help="The number of rows.")],
     out: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:

@@ -83,7 +83,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     _settings: ClassVar[tuple[type[Settings], ...]] = (Budget, Coins)
     _family_settings: ClassVar[type[FamilySettings]]
     _is_numeric: ClassVar[bool]
-    """Whether labels are numbers, not classes."""
+    """True if labels are numbers, not classes."""
 
     epsilon: Any
     feature_range: Any
@@ -94,7 +94,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     ledger_: Ledger
 
     _learned: ClassVar[str] = "model_"
-    """What there is once a fit has come to its end."""
+    """The attribute that a finished fit has set."""
 
     def __init_subclass__(
         cls, settings: tuple[type[Settings], ...] = (), without: tuple[str, ...] = (), **others: Any

@@ -63,7 +63,7 @@ class FamilySettings(Settings):
     """A family of estimators."""
 
     LABELS: ClassVar[frozenset[Label]] = frozenset({"number"})
-    """The kinds of label that it can predict."""
+    """The kinds of label that it predicts."""
     READS: ClassVar[tuple[str, ...]] = ()
     """The settings that only its model depends on."""
     TERMS: ClassVar[tuple[str, ...]] = ()
@@ -71,7 +71,7 @@ class FamilySettings(Settings):
     DEVICES: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """By setting, the mechanism whose floating-point noise gives holders away, and what to use instead."""
     CORRECTS: ClassVar[bool] = False
-    """Whether reports are about the error of a public model."""
+    """True if reports are about the error of a public model."""
 
     def refusals(self, collection: Collection) -> list[str]:
         """List what does not go with how it is collected: "name: what, and what to do" each. "mechanism" is a name too."""
@@ -89,7 +89,7 @@ class FamilySettings(Settings):
 
     @property
     def weighting(self) -> float | str:
-        """How public rows are weighed against reports."""
+        """The weight of public rows against reports."""
         return "learned"
 
     @property
@@ -116,17 +116,17 @@ class FamilySettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(FamilySettings):
-    """The recommended family, told from public rows: "correction" from 20 on, else "lpct" for a class and "lpdt" for a number."""
+    """The recommended family: "correction" from 20 public rows on, else "lpct" for a class and "lpdt" for a number."""
 
     LABELS = frozenset({"class", "number"})
     partition: Partition = "cart"
-    """How the tree of cells is grown on public rows: "cart", or by midpoints ("max-edge": LPCT Algorithm 1; "random-edge":
-    LPCT-R); without public rows always one of the edges.
+    """The way to grow the tree of cells on public rows: "cart", or by midpoints ("max-edge": LPCT Algorithm 1;
+    "random-edge": LPCT-R). Without public rows always by midpoints.
     """
     depth: Auto | Annotated[int, Limits(0, MAX_DEPTH)] = "auto"
-    """The deepest that a cell may lie, or what the number of holders and epsilon can carry."""
+    """The largest depth of a cell; "auto" by the number of holders and epsilon."""
     min_samples_leaf: Auto | Annotated[int, Limits(1)] = "auto"
-    """The fewest public rows in a cell; "auto" by what is learned and of how many."""
+    """The fewest public rows in a cell; "auto" by the kind of label and the number of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +136,8 @@ class WeighedSettings(TreeSettings):
     READS = ("lam", "prune", "rule")
     PAPERS_PRUNING: ClassVar[str]
     lam: Literal["learned", "auto"] | Annotated[float, Limits(0, float("inf"))] = "learned"
-    """How far public labels are believed: learned from the reports, "auto" as if people were alike, or how many private people
-    a public row counts for: 0 for private rows alone, infinity for public ones alone.
+    """The weight of public labels: learned from the reports, "auto" as if public and private people were alike, or the number
+    of private people that a public row counts for (0: private rows alone; infinity: public rows alone).
     """
     prune: str = "smooth"
     rule: Literal["margin", "ratio"] = "margin"
@@ -163,13 +163,13 @@ class PaperOptions(Settings):
     """The switches of LPCT's Algorithm 2."""
 
     termination: bool = True
-    """Ask a second time, with the other half of epsilon and a shallower tree, where private rows turn out to be stronger. False
-    spends the whole epsilon on the first report (the paper's own simulations).
+    """Ask a second time, with the other half of epsilon and a shallower tree, where private rows turn out to be stronger. If
+    false, spend all of epsilon on the first report, as in the paper's simulations.
     """
     stop_empty: bool = True
-    """A cell with no public row is not cut ("max-edge" and "random-edge")."""
+    """Do not split a cell without public rows ("max-edge" and "random-edge")."""
     stop_at_public: bool = False
-    """Stop where public rows win, as the text of the paper says and its pseudo-code does not."""
+    """Stop where public rows win, as in the text of the paper but not in its pseudo-code."""
 
     @property
     def share_of_first_query(self) -> float:
@@ -184,9 +184,9 @@ class LPCTSettings(WeighedSettings):
     LABELS = frozenset({"class"})
     PAPERS_PRUNING = "paper"
     prune: Literal["smooth", "variance", "none", "paper"] = "smooth"
-    """How cells draw on their neighbours. "paper" is LPCT's Algorithm 2, for two classes."""
+    """The way cells share evidence with their neighbours. "paper" is LPCT's Algorithm 2, for two classes."""
     paper: PaperOptions | None = None
-    """The switches of Algorithm 2, where it is not as printed."""
+    """Changes to Algorithm 2 as printed."""
 
     @property
     def algorithm_2(self) -> PaperOptions | None:
@@ -250,11 +250,11 @@ class LPDTSettings(WeighedSettings):
     PAPERS_PRUNING = "fallback"
     TERMS = ("rho", "label_range")
     prune: Literal["smooth", "fallback", "none"] = "smooth"
-    """How cells draw on their neighbours. "fallback" is LPDT's: a cell whose evidence is too weak takes an ancestor's."""
+    """The way cells share evidence with their neighbours. "fallback" is LPDT's: a weak cell takes an ancestor's evidence."""
     rho: Share = 0.5
-    """The share of epsilon that the cell gets where the number is sent apart from it (LPDT D.1)."""
+    """The share of epsilon for the cell where cell and number are reported separately (LPDT D.1)."""
     label_range: LabelRange | None = None
-    """What private labels are moved into; by default the range of the public ones. Noise is as wide as it."""
+    """The range to clip private labels to; by default that of public labels. The noise is proportional to its width."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,24 +264,24 @@ class CorrectionSettings(TreeSettings):
     TERMS = ("base", "label_levels", "residual_range", "max_protocol_bytes")
     CORRECTS = True
     base: Literal["auto", "blend", "forest", "boosting", "tree"] | Fitted = "auto"
-    """The public model: "auto" is "blend": forests, boosted trees and a straight line, weighed by their errors on public rows
-    that they were not fitted on. "tree": one smoothed tree, which knows how unsure it is. In Python also a fitted scikit-learn
-    tree, forest or histogram boosting whose training rows you declare public (in a `FrozenEstimator` inside searches, which clone
-    it otherwise). Without public rows a constant.
+    """The public model: "auto" is "blend", a mean of forests, boosted trees and a linear model weighted by their errors on
+    public rows that they were not fitted on; "tree" is one smoothed tree, which knows its own uncertainty. In Python also a
+    fitted scikit-learn tree, forest or histogram boosting whose training rows you declare public (in a `FrozenEstimator` inside
+    searches, which clone it otherwise). Without public rows a constant.
     """
     label_levels: Auto | Annotated[int, Limits(2, 1024)] = "auto"
-    """To how many levels the public model's error on a row is rounded before it is reported."""
+    """The number of levels to which the public model's error on a row is rounded before it is reported."""
     residual_range: Auto | Annotated[float, Limits(above=0)] = "auto"
-    """Of a number: errors are moved into plus or minus this. By default the smaller of twice the root mean square and the
-    largest of public out-of-fold errors; without public rows 1.
+    """For numbers, the bound to which errors are clipped on either side. By default the smaller of twice the root mean square
+    and the largest of public out-of-fold errors; without public rows 1.
     """
     questions: Literal["auto", 1, 2] = "auto"
-    """With 1, everybody reports on a cell. With 2, half report first along which column the public model is wrong, and
-    the cells of the others are cut there. "auto" takes 2 if public rows and epsilon say that it would be seen. A
-    campaign asks one.
+    """With 1, everybody reports on a cell. With 2, half of the holders first report along which column the public model is
+    wrong, and the cells of the others are split there. "auto" asks 2 if public rows and epsilon say that it would help. A
+    campaign asks 1.
     """
     max_protocol_bytes: Annotated[int, Limits(1)] = MAX_PROTOCOL_BYTES
-    """The largest protocol that is published, the public model in it. A forest is made smaller to fit; anything else is
+    """The largest published protocol, including the public model. A forest is reduced to fit; any other model that is larger is
     refused.
     """
 
@@ -336,8 +336,8 @@ class RoundsSettings(FamilySettings):
     """A family that asks in rounds, where some features are public."""
 
     label_range: LabelRange | None = None
-    """What private labels are moved into. In a run by default the range of the public ones, in Python (-1, 1): it must not come
-    from private labels.
+    """The range to clip private labels to. By default that of public labels in a run, and (-1, 1) in Python, where it must not
+    come from private labels.
     """
 
     def refusals(self, collection: Collection) -> list[str]:
@@ -359,31 +359,31 @@ class HistOfTreeSettings(RoundsSettings):
     t: Auto | Annotated[int, Limits(1, MAX_BINS)] = "auto"
     """Bins of a feature in the histogram; "auto" by (15)."""
     s: Auto | Annotated[int, Limits(0, 2**31)] = "auto"
-    """How many features are binned; "auto" is the number of private ones where everybody protects the same, else by (15)."""
+    """The number of binned features; "auto" is the number of private ones if everybody protects the same, else by (15)."""
     p: Auto | Annotated[int, Limits(0, MAX_DEPTH)] = "auto"
     """Depth of the tree; "auto" by (15)."""
     partition: Literal["max-edge", "cart"] = "max-edge"
-    """How the tree is grown: by Algorithm 1, or scored with noisy labels by the rows that show the feature ("cart")."""
+    """The way to grow the tree: by Algorithm 1, or by noisy labels of the rows that show the feature ("cart")."""
     criterion: Literal["weighted", "printed"] = "weighted"
-    """How a split of "max-edge" is scored: weighted by rows, or as printed."""
+    """The score of a split of "max-edge": weighted by rows, or as printed."""
     min_samples_leaf: Annotated[int, Limits(0, 2**31)] = 1
-    """Holders who show a feature on either side of a split; 0 ("max-edge") splits without any."""
+    """The fewest holders who show a feature on either side of a split; 0 ("max-edge") splits without any."""
     mechanism: Literal["grr", "randomized_response"] = "grr"
-    """How the cell is reported: (16, 17), or (5, 8)."""
+    """The mechanism of the cell: (16, 17), or (5, 8)."""
     label: Literal["optimal_label", "duchi", "laplace"] = "optimal_label"
-    """How the label is reported; the paper's "laplace" in seeded simulations only."""
+    """The mechanism of the label; the paper's "laplace" in seeded simulations only."""
     rho: Share = 0.5
-    """The share of epsilon that the cell gets (the paper's appendix C.1 calls the label's share rho). Where cells follow from
-    what is shown they are not asked for, and the label takes all.
+    """The share of epsilon for the cell (the paper's appendix C.1 calls the label's share rho). A cell that follows from shown
+    features is not asked, and the label takes all.
     """
     bias_weight: Annotated[float, Limits(above=0, high=1e6)] = 0.01
     """The weight of the bias in (15); the paper's grid is 0.01, 0.1, 1."""
     t_shift: Literal[-1, 0, 1] = -1
-    """What is added to the bins that (15) finds."""
+    """The number to add to the bins of (15)."""
     mask_release: Literal["all", "cells", "none"] = "all"
-    """What is sent of who protects what: "all"; "cells", the cells a holder could be in (section 3.4 (ii), from which much of it
-    can be read); or "none", so that features shown count for nothing. The last two look at no shown value and split at random,
-    and (15) supposes that everything is protected.
+    """The part of who protects what that is sent: "all"; "cells", the cells that a holder could be in (section 3.4 (ii), from
+    which much of it follows); or "none", so that shown features do not count. The last two use no shown value and split at
+    random, and (15) assumes that everything is protected.
     """
 
     @property
