@@ -49,7 +49,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
     else:
         question = run.conversation.last.question()
         store.objects.put(f"{folder}/protocol.json", store.file(question, "protocol.json").read_bytes())
-        earlier = run.conversation.whole[:-1] if run.charges_first else []
+        earlier = run.conversation.whole[:-1] if run.respondents.charges_first else []
         tables = _tables(config, facts, by_step) | {
             "earlier": [turn.stored.answers.path for turn in earlier],
         }

@@ -14,30 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, wraps
-from itertools import accumulate, count
+from itertools import count
 from typing import Any, cast
 
-from flows.budget import (
-    UNKNOWN_CONVERSATION,
-    ConversationCost,
-    Cost,
-    QuestionCost,
-    Spent,
-    TrialCost,
-    conversation_key,
-)
+from flows.budget import Spent
 from flows.campaign import Terms
 from flows.conversation import NOTHING, Conversation, Round
-from flows.executors import CachedOnly, Call, Executor, NotComputed, Pending, Shards, known
-from flows.shards import shards_asked
-from ldptree.errors import BudgetError, ProtocolMismatch
-from ldptree.protocol.protocol import Protocol
+from flows.executors import CachedOnly, Call, Executor, NotComputed, Pending, Shards
+from flows.respondents.own_holders import OwnHolders
+from flows.respondents.respondents import Respondents
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record, StoredTranscript
 from storage.ledger.campaigns import AskedSince
 from storage.store import Store
-from tasks.answers.add import add
-from tasks.answers.add import parts_of as parts_to_add
 from tasks.answers.aggregate import aggregate
 from tasks.data import source
 from tasks.data.ingest import ingest, types
@@ -47,13 +36,11 @@ from tasks.data.scale import scale
 from tasks.data.validate import validate
 from tasks.data.violations import count as count_violations
 from tasks.evaluate import evaluate
-from tasks.holders.agreed import Agreement
 from tasks.holders.cut import cut
 from tasks.holders.cut import parts_of as parts_to_cut
-from tasks.holders.show import in_order, show
+from tasks.holders.show import show
 from tasks.holders.split import RoleRules, split
 from tasks.learning import Asking, fit, partition
-from tasks.perturb import Collecting, Form, Showing, perturb
 from tasks.progress import Timeline
 from tasks.report import report
 from tasks.step import NotInKey, StepTask
@@ -100,7 +87,8 @@ class Pipeline:
         if not self.named.dataset.path:
             _ = self.source
         _ = self.typed, self.read, self.ingested, self.counted, self.checked
-        _ = self.assigned, self.held, self.scaled
+        self.respondents.find()
+        _ = self.scaled
         if self.config.model.in_rounds:
             _ = self.shown
         _ = self.conversation, self.model
@@ -188,7 +176,7 @@ class Pipeline:
     @cached_property
     def read(self) -> list[Record]:
         """The typed rows of each part of the raw files."""
-        return self._each(read, self._of_read)
+        return self.each(read, self._of_read)
 
     def _of_read(self) -> tuple[Call, list[Call]]:
         typed = self.typed
@@ -211,7 +199,7 @@ class Pipeline:
             "typed": self.typed.facts,
         }
 
-    def _each(self, task: StepTask, inputs: Shards, number: int = 0) -> list[Record]:
+    def each(self, task: StepTask, inputs: Shards, number: int = 0) -> list[Record]:
         """The records of a step that is made once for each part."""
         records: list[Record] = self.executor.shards(task, inputs, number)
         if isinstance(records, list):
@@ -228,7 +216,7 @@ class Pipeline:
     @cached_property
     def counted(self) -> list[Record]:
         """How many private rows of each part are not what is expected."""
-        return self._each(count_violations, self._of_count)
+        return self.each(count_violations, self._of_count)
 
     def _of_count(self) -> tuple[Call, list[Call]]:
         return self._expected, [{"private": part["private"]} for part in self.read if part["private"].rows]
@@ -273,7 +261,7 @@ class Pipeline:
     @cached_property
     def held(self) -> Record:
         """Who reports and who is held back, with their shards."""
-        return self._with_shards(self.assigned, self._each(cut, self._of_cut), "train", "test")
+        return self._with_shards(self.assigned, self.each(cut, self._of_cut), "train", "test")
 
     def _of_cut(self) -> tuple[Call, list[Call]]:
         columns = [*self.ingested.facts["features"], self.terms.dataset.target]
@@ -320,6 +308,11 @@ class Pipeline:
     # The conversation: asked, charged, answered and added up, until nothing is left to ask.
 
     @cached_property
+    def respondents(self) -> Respondents:
+        """Those who are asked."""
+        return OwnHolders(self)
+
+    @cached_property
     def conversation(self) -> Conversation:
         """Every question on what was published before it; nobody answers before everybody is charged."""
         while True:
@@ -337,8 +330,8 @@ class Pipeline:
                 return Conversation(rounds, spent or NOTHING)
             if number > 1 and not isinstance(asked.asked, Record):
                 break  # whether a round follows is not known
-            spent = self.charge(asked, spent)
-            answered = replace(asked, reports=self.answer(asked))
+            spent = self.respondents.charge(asked, spent)
+            answered = replace(asked, reports=self.respondents.answer(asked))
             rounds.append(replace(answered, left=self.add_up(answered)))
             if not isinstance(rounds[-1].left, Record):
                 break
@@ -377,7 +370,7 @@ class Pipeline:
         return {
             "transcript": self.transcript(rounds),
             "asking": self.asking,
-            "n_private": self.held.facts["n_private"],
+            "n_private": self.respondents.n_asked,
             "frozen": self.terms.protocol,
         }
 
@@ -410,147 +403,19 @@ class Pipeline:
             if isinstance(getattr(type(self), name, None), cached_property):
                 del self.__dict__[name]
 
-    def form(self, asked: Round) -> Form:
-        """Return the form of the answers, which is reports or exact totals. Raises NotComputed."""
-        return "reports" if self.config.model.in_rounds else self.terms.form(self.held, known(asked.asked))
-
-    @property
-    def charges_first(self) -> bool:
-        """Return whether the first charge pays for all questions, as holders get only some. Raises NotComputed."""
-        return self.config.model.in_rounds or bool(known(self.published).facts.get("asks_a_part"))
-
-    @cached_property
-    def agreement(self) -> Agreement:
-        """Agreement of the holders, by the configuration. Raises NotComputed."""
-        return Agreement(self.store, self.terms.config, known(self.held).facts["n_private"])
-
-    def cost(self, asked: Round) -> Cost:
-        """Return the cost of a question; where parts of the holders are asked apart, that of all questions.
-
-        Raises:
-            NotComputed: the question is not known.
-            ProtocolMismatch: it is not what its holders agree to.
-            BudgetError: it costs more than the configuration says.
-        """
-        question = self.agreement.question(asked.number, asked.question())
-        config, held = self.terms.config, known(self.held)
-        if config.is_trial:
-            return TrialCost(config, asks_parts=self.charges_first)
-        if not self.charges_first:
-            protocol = cast("Protocol", question)
-            joining = self.terms.joining(self.raw, self.ingested, held, known(self.published))
-            return QuestionCost(self.store, config, self.raw, held, protocol, self.form(asked), joining)
-        return ConversationCost(self.store, config, self.raw, held, self._key_of_conversation)
-
-    @property
-    def _key_of_conversation(self) -> str:
-        """Return the ledger's key for all questions, by what the curator knows before the first, or by that one."""
-        if not self.config.model.in_rounds:
-            return self.agreement.question(1, self.protocol).digest
-        return conversation_key(
-            self.store,
-            self.terms.config,
-            self.scaled["encoding"],
-            self.shown["shown"],
-            self.scaled.facts["label_range"],
-        )
-
-    def _unknown_cost(self) -> Cost:
-        config, held = self.terms.config, known(self.held)
-        if not config.model.in_rounds:
-            before = self.terms.protocol
-            question = None if before is None else self.agreement.question(1, before)
-            return QuestionCost(
-                self.store, config, self.raw, held, cast("Protocol | None", question), "reports"
-            )
-        return ConversationCost(self.store, config, self.raw, held, UNKNOWN_CONVERSATION)
-
-    def charge(self, asked: Round, before: Spent | None) -> Spent:
-        """Charge a question before it is answered, and return what is spent. `before` is what was spent until then, if
-        anything. Raises BudgetError.
-
-        Where parts of the holders are asked apart, everybody is charged the whole epsilon before the first question.
-        """
-        if before is not None and self.charges_first:
-            return before
-        self.may_have_asked = True
-        try:
-            spent: Spent = self.executor.charge(lambda: self.cost(asked), self._unknown_cost)
-        except (BudgetError, ProtocolMismatch):
-            # Another run may have asked since: its question then is the campaign's, of which these people may afford more.
-            self.terms.check_known()
-            raise
-        return spent
-
-    @cached_property
-    def shards(self) -> list[Call]:
-        """Each shard of who is asked, and its number among a simulation's that hold the same; by names, or as they are shown."""
-        asked = shards_asked(self.store, self.terms.config, self.held)
-        own: list[Call] = [{"shard": shard, "copy_index": NotInKey(number)} for shard, number in asked]
-        if not self.config.model.in_rounds:
-            return own
-        ordered = in_order(self.store, self.held["train"], is_seeded=self.terms.config.is_seeded)
-        by_name = {call["shard"].files[0].name: call for call in own}
-        starts = [0, *accumulate(shard.rows for shard in ordered)][:-1]
-        return [by_name[s.files[0].name] | {"start": start} for s, start in zip(ordered, starts, strict=True)]
-
-    def answer(self, asked: Round) -> Sequence[Record]:
-        """The reports of everybody whom a question asks, each drawn once."""
-        looks = self.executor.only_looks
-        if not looks:
-            cost = self.cost(asked)
-            if isinstance(cost, ConversationCost):  # one charge pays for questions that it does not name
-                cost.check_question(asked.number, asked.question().digest)
-        reports = self.executor.shards(perturb, lambda: (self.of_perturb(asked), self.shards), asked.number)
-        if not looks:
-            shards: list[Manifest] = [record["shard"] for record in self.shards]
-            self.cost(asked).keep_answers(asked.number, shards, reports)
-            self.records.extend(reports)
-        return reports  # type: ignore[no-any-return]
-
-    def of_perturb(self, asked: Round) -> Call:
-        """The question, for every shard alike."""
-        config = self.terms.config
-        call = {
-            "question": asked.question(),
-            "round_number": asked.number,
-            "noise_seed": config.noise_seed,
-            "agreed": NotInKey(self.agreement.to(asked.number, asked.question())),
-        }
-        if not config.model.in_rounds:
-            return call | {"collecting": Collecting(form=self.form(asked), campaign=config.campaign.name)}
-        showing = Showing(
-            encoding=self.scaled["encoding"],
-            shown=self.shown["shown"],
-            features=config.features,
-            target=self.terms.dataset.target,
-        )
-        return call | {"showing": showing}
-
     def add_up(self, answered: Round) -> Record:
         """Add up the reports of a round."""
-        sums: Sequence[Record] = ()
-        if not self.config.model.in_rounds:
-            sums = self._each(add, lambda: self._of_add(answered), answered.number)
+        sums = self.respondents.sums(answered)
         call = partial(self.of_aggregate, answered, sums)
         return self.made(self.executor.step(aggregate, call, answered.number))
 
-    def _of_reports(self, answered: Round) -> Call:
-        """Every report there is, in a campaign those of earlier runs too."""
-        return {
-            "question": answered.question(),
-            "reports": self.terms.received([*answered.reports]),
-            "round_number": answered.number,
-        }
-
-    def _of_add(self, answered: Round) -> tuple[Call, list[Call]]:
-        call = self._of_reports(answered)
-        reports = call.pop("reports")
-        return call, [{"reports": part} for part in parts_to_add(self.store, call["question"], reports)]
-
     def of_aggregate(self, answered: Round, sums: Sequence[Record]) -> Call:
         """Every report, with what they add up to or what its holders showed."""
-        call = self._of_reports(answered)
+        call = {
+            "question": answered.question(),
+            "reports": self.respondents.received(answered),
+            "round_number": answered.number,
+        }
         if self.config.model.in_rounds:
             return call | {"shown": self.shown["shown"]}
         return call | {"sums": [part["sums"] for part in sums]}
@@ -601,10 +466,10 @@ class Pipeline:
             "artifacts": artifacts,
             "facts": {
                 "ingested": self.ingested.facts,
-                "held": self.held.facts,
+                "held": self.respondents.facts,
                 "scaled": self.scaled.facts,
                 "spent": talk.spending,
-                "form": self.form(talk.last),
+                "form": self.respondents.form(talk.last),
                 "why_chosen": self.terms.why_chosen,
                 "n_earlier": self.terms.count_earlier(self.raw),
             },

@@ -127,14 +127,15 @@ class Chain(Pipeline):
     def spent(self) -> Spent:
         while True:
             try:
-                return self.charge(self.first, None)
+                return self.respondents.charge(self.first, None)
             except AskedSince:
                 self._begin_again()
 
     @cached_property
     def reports(self) -> list[Record]:
         assert self.spent
-        records = self.executor.shards(perturb, lambda: (self.of_perturb(self.first), self.shards), 1)
+        asked = self.respondents
+        records = self.executor.shards(perturb, lambda: (asked.of_perturb(self.first), asked.shards), 1)
         if self.terms.campaign is not None:
             self.terms.campaign.add_reports(record["reports"] for record in records)
         return records
@@ -145,7 +146,7 @@ class Chain(Pipeline):
 
     @cached_property
     def conversation(self) -> Conversation:
-        if self.charges_first:
+        if self.respondents.charges_first:
             return super().conversation
         spent = self.spent  # before the question, which may be another since
         return Conversation([replace(self.first, reports=self.reports, left=self.totals)], spent)

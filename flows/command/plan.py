@@ -111,7 +111,7 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
     config = run.terms.config
     _check_for_label(options, config)
     # Of a seeded simulation, which protects nobody and says itself how many answer.
-    sizes = options.sizes or (run.held.facts["n_private"],)
+    sizes = options.sizes or (run.respondents.n_asked,)
     return plan_collection(
         PublicPart(
             store=run.store,

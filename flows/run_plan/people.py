@@ -84,7 +84,7 @@ def count_people(run: Pipeline) -> People:
         rows=rows,
         public=public,
         private=private,
-        asked=_known(lambda: Count(run.held.facts["n_private"])) or (private and private.times(1.0 - share)),
+        asked=_known(lambda: Count(run.respondents.n_asked)) or (private and private.times(1.0 - share)),
         test=_known(lambda: Count(run.held.facts["n_test"])) or (private and private.times(share)),
     )
 

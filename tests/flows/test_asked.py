@@ -120,11 +120,11 @@ def test_in_rounds_too_equal_rows_have_noise_of_their_own(store, tmp_path, noise
     )
     chain = RoundsChain(store, config)
     question = chain.ask([])
-    assert chain.charge(question, None)
-    one, other = chain.shards
+    assert chain.respondents.charge(question, None)
+    one, other = chain.respondents.shards
     is_equal = one["shard"].files[0].digest == other["shard"].files[0].digest
     assert is_equal == (noise_seed is not None)  # of a release even the order of rows is a shard's own
-    call = chain.of_perturb(question)
+    call = chain.respondents.of_perturb(question)
     start = {"start": one["start"]}  # so that the question asks the same rows of both
     said = [
         pq.read_table(path)

@@ -27,7 +27,7 @@ def finished(tmp_path_factory):
     for name, changes in (("release", CAPPED), ("campaign", NAMED)):
         chain = Chain(Store(folder / name), rides_config(path, **changes))
         assert chain.page
-        shards = [call["shard"].files[0].name for call in chain.shards]
+        shards = [call["shard"].files[0].name for call in chain.respondents.shards]
         files = {shard: record["reports"] for shard, record in zip(shards, chain.reports, strict=True)}
         keep_answers(chain.store, chain.config, chain.held, published(chain), "reports", files)
     return folder

@@ -352,7 +352,7 @@ def test_an_encoding_swapped_after_holders_showed_their_features_is_answered_by_
     asked = run.ask([])
     (store.root / run.scaled["encoding"].names[0]).write_bytes(text)
     with pytest.raises(ArtifactCorrupt, match="changed since it was written") as stopped:
-        run.answer(asked)
+        run.respondents.answer(asked)
     assert stopped.value.exit_code == 5
     assert reports_in(store) == []
 
@@ -409,7 +409,7 @@ def test_a_question_swapped_between_the_charge_and_the_draw_is_answered_by_nobod
     config = FAMILIES[family](tmp_path, **RELEASE | {"simulation": {"noise_seed": noise_seed}})
     run = Pipeline(store=store, config=config, executor=Forging(store, true, 1))
     asked = run.ask([])
-    assert run.charge(asked, None)
+    assert run.respondents.charge(asked, None)
     path = store.root / asked.question().names[0]
     text = json.loads(path.read_bytes())
     if "kind" in text:
@@ -421,7 +421,7 @@ def test_a_question_swapped_between_the_charge_and_the_draw_is_answered_by_nobod
         assert protocol.digest != json.loads(path.read_bytes())["digest"]
         path.write_text(protocol.to_json())
     with pytest.raises(ProtocolMismatch, match="not the question that its holders agreed to") as stopped:
-        run.answer(asked)
+        run.respondents.answer(asked)
     assert stopped.value.exit_code == 5
     assert reports_in(store) == []
 

@@ -22,6 +22,7 @@ from families import RUNS, THREE, paid_in_three_ways
 
 from flows.executors import CachedOnly, InlineExecutor, Pending
 from flows.pipeline import Pipeline
+from flows.respondents.own_holders import OwnHolders
 from ldptree.baselines import select_baselines
 from ldptree.errors import ProtocolMismatch
 from ldptree.metrics.classes import score
@@ -40,6 +41,16 @@ def walked(request, run_of):
     return run_of(request.param)
 
 
+class Gone(OwnHolders):
+    """Holders whose answers are there, and nothing else of them."""
+
+    def charge(self, asked, before):
+        return self.run.before.spent
+
+    def answer(self, asked):
+        return self.run.before.rounds[asked.number - 1].reports
+
+
 class WithoutHolders(Pipeline):
     """The curator's half of a run: what holders did and sent is given, all else is asked for again."""
 
@@ -47,13 +58,8 @@ class WithoutHolders(Pipeline):
         self.before = run.conversation
         for name in ("terms", "raw", "ingested", "held", "shown")[: 5 if run.config.model.in_rounds else 4]:
             self.__dict__[name] = getattr(run, name)
+        self.__dict__["respondents"] = Gone(self)
         return self
-
-    def charge(self, asked, before):
-        return self.before.spent
-
-    def answer(self, asked):
-        return self.before.rounds[asked.number - 1].reports
 
 
 def digests(run):

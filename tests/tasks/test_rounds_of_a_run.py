@@ -237,7 +237,7 @@ def test_a_lifetime_cap_refuses_before_anybody_answers(copied, done):
 
 
 def test_another_question_in_a_round_that_was_paid_for_is_refused(copied):
-    charged = copied.cost(copied.ask([]))
+    charged = copied.respondents.cost(copied.ask([]))
     charged.check_question(1, copied.next_question()["question"].digest)
     with pytest.raises(BudgetError, match=r"round 2.*another question"):
         charged.check_question(2, "f" * 64)

@@ -82,7 +82,7 @@ def test_a_run_asks_parts_of_its_holders_apart_and_each_file_of_reports_has_thos
     n = done.held.facts["n_private"]
     found = [sum(report["reports"].rows for report in one.reports) for one in done.conversation.whole]
     assert sum(found) == n
-    assert abs(found[0] - n * SHARE / 1000) <= len(done.shards)
+    assert abs(found[0] - n * SHARE / 1000) <= len(done.respondents.shards)
     for one, protocol in zip(done.conversation.whole, (first, second), strict=True):
         for report in one.reports:
             (path,) = done.store.files(report["reports"])
@@ -149,9 +149,9 @@ def test_a_release_charges_everybody_once_before_the_first_question_and_goes_on_
         written(tmp_path / "rows.csv"), tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
     )
     asked = run.ask([])
-    spent = run.charge(asked, None)
+    spent = run.respondents.charge(asked, None)
     assert (spent.largest, spent.questions) == (4.0, 1)
-    run.answer(asked)  # and stops here
+    run.respondents.answer(asked)  # and stops here
     monkeypatch.setattr("ldptree.families.correction.fit_public", None)
     again = two_questions(
         tmp_path / "rows.csv", tmp_path / "work", simulation={"noise_seed": None}, evaluate=False
