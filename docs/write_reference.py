@@ -120,7 +120,7 @@ def write_configuration() -> Iterator[str]:
         name for name, of in tables.items() if isinstance(of, type) and issubclass(of, BaseModel)
     )
     yield from rows(RunConfig, without=nested | {"model"})
-    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign", "run"):
+    for name in ("dataset", "privacy", "simulation", "evaluation", "campaign", "collection", "run"):
         yield from ("", f"## [{name}]", "", *HEAD, *rows(tables[name], f"{name}."))  # type: ignore[arg-type]
     for name, settings in settings_by_name().items():
         yield from ("", f'## [model] of estimator = "{name}"', "", settings.__doc__ or "")

@@ -64,7 +64,7 @@ def say_who_rows_are(store: Store | None, config: RunConfig) -> list[str]:
 
     `store`: None where nothing was spent yet. A damaged ledger is left to whoever charges it.
     """
-    if config.dataset.holder != "row" or config.is_trial:
+    if config.dataset.holder != "row" or config.is_trial or config.is_collection:
         return []
     if not (config.campaign.name or config.privacy.lifetime_epsilon):
         cap = None

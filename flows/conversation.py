@@ -51,6 +51,11 @@ class Conversation:
     is_open: bool = False
 
     @property
+    def is_unanswered(self) -> bool:
+        """True if nobody has answered the last question yet."""
+        return bool(self.rounds) and self.rounds[-1].left is None
+
+    @property
     def whole(self) -> Sequence[Round]:
         """All rounds. Raises NotComputed while another may follow."""
         if self.is_open:

@@ -17,6 +17,7 @@ from schemas.config import RunConfig
 from schemas.manifest import Record
 from schemas.row_format import RowFormat
 from storage.formats import stamped
+from storage.reports.published import FOLDER
 from storage.store import Store
 from storage.warehouse import all_runs, build
 from tasks.artifacts import read_scores
@@ -29,13 +30,15 @@ from tasks.page.privacy import say_protection, say_question
 from tasks.page.render import render, summarize
 from tasks.page.summary import say_details, say_finding
 from tasks.progress import Timeline
-from tasks.report import ASKING, describe_stop, name_broken, read_checks, read_facts
+from tasks.report import ASKING, describe_stop, name_broken, read_checks, read_facts, say_left_out
 
 PAGE = "report.html"
 
 
 def finish(run: Pipeline) -> dict[str, Any]:
     """Write the run's folder and show it; returns the summary that `ldptree run --json` prints."""
+    if run.conversation.is_unanswered:
+        return _finish_unanswered(run)
     store, config = run.store, run.terms.config
     by_step = last_of_each_step(run.records)
     facts = read_facts(store, run.page["page"])
@@ -83,6 +86,28 @@ def finish(run: Pipeline) -> dict[str, Any]:
         build(store, all_runs(store))
     run.executor.show(summarize_run(facts, summary), facts.title, summary)
     return summary
+
+
+def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
+    """Write the folder of a run that nobody has answered yet: its page, and what is asked. Returns its summary."""
+    (turn,), inbox, left = run.conversation.rounds, run.config.collection.inbox, run.respondents.facts
+    message = " ".join(["No report has come yet.", f"Devices send them to {inbox}.", *say_left_out(left)])
+    facts = _describe_stop(run, message, is_waiting=True)
+    page = _write_stop(run, facts)
+    question = run.store.file(turn.question(), "protocol.json").read_bytes()
+    run.store.objects.put(f"{run_folder(run)}/protocol.json", question)
+    run.executor.show(summarize(facts), facts.title)
+    return {
+        "run": run.name,
+        "name": facts.name,
+        "epsilon": facts.privacy.epsilon,
+        "n_private": 0,
+        "finding": message,
+        "published": run.store.objects.where(f"{FOLDER}/{facts.name}"),
+        "report": str(page),
+        "steps": steps_of(run.timeline, last_of_each_step(run.records)),
+        "seconds": round(run.timeline.elapsed, 2),
+    }
 
 
 def say_estimator(summary: Mapping[str, Any]) -> str:
@@ -165,13 +190,14 @@ def _say_broken_off(run: Pipeline) -> str:
     return say("broken off asking" if run.may_have_asked else "broken off", where=where).text
 
 
-def _describe_stop(run: Pipeline, message: str) -> Run:
+def _describe_stop(run: Pipeline, message: str, *, is_waiting: bool = False) -> Run:
     made = vars(run)  # only what was made: nothing is computed for the page of a failure
     return describe_stop(
         run.config,
         run.timeline,
         run.command,
         message,
+        is_waiting=is_waiting,
         store=run.store,
         ingested=made.get("ingested"),
         checked=made.get("checked"),

@@ -174,6 +174,8 @@ def _run(config: RunConfig, store: Store) -> Run:
         raise ConfigError(
             "run.ray: `ldptree.run` computes in this process. Leave it out, or use `ldptree run`."
         )
+    if config.is_collection:
+        raise ConfigError("collection: `ldptree.run` reads no inbox. Leave it out, or use `ldptree run`.")
     check_named(config.dataset)
     for sentence in (*say_changed(config.dataset), *say_who_rows_are(store, config)):
         warnings.warn(sentence, stacklevel=4)

@@ -21,6 +21,7 @@ from flows.budget import Spent
 from flows.campaign import Terms
 from flows.conversation import NOTHING, Conversation, Round
 from flows.executors import CachedOnly, Call, Executor, NotComputed, Pending, Shards
+from flows.respondents.inbox import Inbox
 from flows.respondents.own_holders import OwnHolders
 from flows.respondents.respondents import Respondents
 from schemas.config import RunConfig
@@ -91,7 +92,9 @@ class Pipeline:
         _ = self.scaled
         if self.config.model.in_rounds:
             _ = self.shown
-        _ = self.conversation, self.model
+        if self.conversation.is_unanswered:
+            return
+        _ = self.model
         if self.config.evaluate:
             _ = self.scores
         _ = self.page
@@ -219,7 +222,8 @@ class Pipeline:
         return self.each(count_violations, self._of_count)
 
     def _of_count(self) -> tuple[Call, list[Call]]:
-        return self._expected, [{"private": part["private"]} for part in self.read if part["private"].rows]
+        parts = [part for part in self.read if part["private"].rows]
+        return self._expected, [{"private": part["private"]} for part in parts or self.read[:1]]
 
     @property
     def _expected(self) -> Call:
@@ -310,7 +314,7 @@ class Pipeline:
     @cached_property
     def respondents(self) -> Respondents:
         """Those who are asked."""
-        return OwnHolders(self)
+        return Inbox(self) if self.config.is_collection else OwnHolders(self)
 
     @cached_property
     def conversation(self) -> Conversation:
@@ -332,6 +336,8 @@ class Pipeline:
                 break  # whether a round follows is not known
             spent = self.respondents.charge(asked, spent)
             answered = replace(asked, reports=self.respondents.answer(asked))
+            if not self.respondents.has_answers(answered):
+                return Conversation([answered], spent)
             rounds.append(replace(answered, left=self.add_up(answered)))
             if not isinstance(rounds[-1].left, Record):
                 break
@@ -360,7 +366,7 @@ class Pipeline:
             holder=terms.dataset.holder,
             target=terms.dataset.target,
             has_positive=config.dataset.positive is not None,
-            campaign=config.campaign.name,
+            campaign=config.published_as,
             seed=config.seed,
             simulation=config.is_seeded,
         )
@@ -489,6 +495,8 @@ def _row_rules(terms: Terms) -> RowRules:
     """
     config, features = terms.config, terms.config.features
     rules = RowRules(dataset=terms.dataset.without_words(), seed=config.seed)
+    if config.is_collection:
+        return rules.model_copy(update={"all_public": True})
     if not config.model.in_rounds:
         return rules
     protected = {*features.private, *features.protects, terms.dataset.target}

@@ -27,10 +27,11 @@ from schemas.catalogue import add_remedy, apply_assignments, with_catalogue, wit
 from schemas.config_problems import describe_problem, find_key, join_messages, shorten, split_problem
 from schemas.dataset import FILE_SUFFIXES, DatasetSpec
 from schemas.families import AUTO, ModelConfig, either
-from schemas.named_files import A_FOLDER, NO_SUCH_FILE, read_fault, shown_path
+from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
 from schemas.tables import (
     NAME,
     CampaignConfig,
+    CollectionConfig,
     EvaluateConfig,
     FeaturesConfig,
     PrivacyConfig,
@@ -63,6 +64,7 @@ class RunConfig(Table):
     privacy: PrivacyConfig = PrivacyConfig()
     simulation: SimulationConfig = SimulationConfig()
     campaign: CampaignConfig = CampaignConfig()
+    collection: CollectionConfig = CollectionConfig()
     run: RunnerConfig = Field(default=RunnerConfig(), exclude=True)
     features: FeaturesConfig = FeaturesConfig()
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -72,9 +74,10 @@ class RunConfig(Table):
 
     @model_serializer(mode="wrap")
     def _without_features(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The canonical text of a run has [features] where it asks in rounds only."""
+        """The canonical text of a run has [features] where it asks in rounds only, and [collection] where there is one."""
         plain: dict[str, Any] = handler(self)
-        return plain if self.model.in_rounds else {key: plain[key] for key in plain if key != "features"}
+        absent = {"features": not self.model.in_rounds, "collection": not self.is_collection}
+        return {key: plain[key] for key in plain if not absent.get(key)}
 
     @model_validator(mode="after")
     def _check_rows_to_score(self) -> RunConfig:
@@ -101,6 +104,29 @@ class RunConfig(Table):
         return self
 
     @model_validator(mode="after")
+    def _check_collection(self) -> RunConfig:
+        if not self.is_collection:
+            return self
+        faults = {
+            "evaluate: a collection has no private rows to score on; set evaluate = false": self.evaluate,
+            "campaign.name: a collection keeps to its first terms under the run's own name; leave it out": (
+                self.campaign.name is not None
+            ),
+            "privacy.lifetime_epsilon: in a collection each device keeps its own; leave it out": self.privacy.lifetime_epsilon,
+            "simulation.noise_seed: in a collection devices draw their own coins; leave it out": (
+                self.simulation.noise_seed is not None
+            ),
+            "dataset.release_checks: a collection has no private rows to check; leave it out": self.dataset.release_checks,
+            'dataset.holder: in a collection each device is a holder; leave it out, or write "row"': self.dataset.holder_column,
+            f"collection: people are asked one question, and {self.model.estimator} asks several; choose another estimator": (
+                self.model.in_rounds
+            ),
+        }
+        if wrong := [fault for fault, is_wrong in faults.items() if is_wrong]:
+            raise ValueError("\n".join(wrong))
+        return self
+
+    @model_validator(mode="after")
     def _check_released_checks(self) -> RunConfig:
         if self.dataset.release_checks and not self.is_seeded and not self.privacy.max_released_checks:
             raise ValueError(
@@ -117,6 +143,16 @@ class RunConfig(Table):
                 "use discrete_laplace, or set simulation.noise_seed"
             )
         return self
+
+    @property
+    def is_collection(self) -> bool:
+        """Return whether reports come to an inbox."""
+        return self.collection.inbox is not None
+
+    @property
+    def published_as(self) -> str | None:
+        """The name under which later runs go on with what was asked: a campaign's, or that of a run with an inbox."""
+        return self.name if self.is_collection else self.campaign.name
 
     @property
     def is_trial(self) -> bool:
@@ -180,7 +216,7 @@ class RunConfig(Table):
     def asks_once(self) -> bool:
         """True if no question can follow the first."""
         settings = self.model.settings
-        is_whole = self.campaign.name is not None or not settings.may_ask_parts
+        is_whole = self.published_as is not None or not settings.may_ask_parts
         return not self.model.in_rounds and not settings.may_ask_again and is_whole
 
     def mechanisms(self) -> tuple[str, ...]:
@@ -214,7 +250,7 @@ class RunConfig(Table):
             mechanism=self.privacy.mechanism,
             label=self.label,
             n_classes=None if classes is None else len(classes),
-            in_campaign=self.campaign.name is not None,
+            in_campaign=self.published_as is not None,
         )
         return [
             *self._rounds_faults(),
@@ -304,9 +340,13 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
     except RecursionError:
         raise ConfigError(f"{path}: not a configuration: it is nested too deep.") from None
     # A path in the file is taken from the file's folder, one typed at the prompt or in a packaged file from the current one.
+    beside = Path.cwd() if path.resolve().parent == PACKAGED.resolve() else path.parent.absolute()
     if isinstance(raw.get("dataset"), dict):
-        beside = Path.cwd() if path.resolve().parent == PACKAGED.resolve() else path.parent.absolute()
         raw["dataset"] = with_paths_from(beside, raw["dataset"])
+    if isinstance(collection := raw.get("collection"), dict):
+        inbox = collection.get("inbox")
+        if isinstance(inbox, str) and inbox and not inbox.startswith(BUCKETS):
+            collection["inbox"] = str(beside / inbox)
     apply_assignments(raw, assignments or ())
     return parse(raw, source=str(config), folder=Path.cwd(), assignments=assignments or ())
 

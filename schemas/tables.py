@@ -145,6 +145,26 @@ class CampaignConfig(Table):
     """The name of a collection that later runs continue. Its first run freezes its terms."""
 
 
+class CollectionConfig(Table):
+    """A run whose reports come from outside. Every row is public, and people answer on their own devices."""
+
+    expected_holders: int | None = Field(default=None, ge=1)
+    """How many people are expected to answer; the question is made for so many. Later runs keep to it."""
+    inbox: str | None = Field(default=None, min_length=1)
+    """The folder, or address such as s3://bucket/prefix, where their reports arrive: files that end in .jsonl, one report a
+    line. A file that is being written has another name until it is whole.
+    """
+
+    @model_validator(mode="after")
+    def _check_both(self) -> CollectionConfig:
+        if (self.expected_holders is None) != (self.inbox is None):
+            missing = "inbox" if self.inbox is None else "expected_holders"
+            raise ValueError(
+                f"{missing}: a collection names an inbox and how many people are expected; add it"
+            )
+        return self
+
+
 class FeaturesConfig(Table):
     """The features that holders protect; every other feature is public."""
 

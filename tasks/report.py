@@ -69,6 +69,8 @@ MANY_DUPLICATES = 0.01
 NODES_IN_WAREHOUSE = 20_000
 WIDEST = 100_000.0
 """Range of a column, up to which scaled public rows tell whether its numbers are whole."""
+NAMED = 3
+"""Most refused segments of an inbox that are named."""
 DIGESTS = {"totals": "totals", "scaled": "public rows, scaled", "shown": "what is shown"}
 """Of the artifacts whose digests stand on the page, what they are called there."""
 Published = Protocol | Question
@@ -78,7 +80,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="33", home=_zone, retries=2, order=17, says="the run's page")
+@step("report", version="33", home=_zone, retries=2, order=18, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -255,6 +257,7 @@ def describe_stop(
     command: str,
     message: str,
     *,
+    is_waiting: bool = False,
     store: Store | None = None,
     ingested: Record | None = None,
     checked: Record | None = None,
@@ -266,6 +269,7 @@ def describe_stop(
         timeline: of its steps; the last one that failed is where it stopped.
         command: that repeats it.
         message: why it stopped, as the terminal shows it.
+        is_waiting: it stopped as nobody has answered yet.
         store: where the records lie that are given.
         ingested, checked: what was read, and what was expected of it.
     """
@@ -295,6 +299,7 @@ def describe_stop(
             step=failed[-1] if failed else steps[-1].name if steps else "",
             message=message,
             has_asked=any(step.name == ASKING for step in steps),
+            is_waiting=is_waiting,
         ),
     )
 
@@ -359,6 +364,7 @@ def describe_privacy(
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
         example=_draw_example(config, last, model, typical),
+        on_devices=config.is_collection,
     )
 
 
@@ -495,7 +501,7 @@ def warnings_of(
     held: Mapping[str, Any],
 ) -> tuple[str, ...]:
     """List what to read before relying on scores, or on reports."""
-    statements = []
+    statements = [*say_left_out(held)]
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(
             "Checks of private rows are released. Which expectations they meet has left their holders, exactly and without "
@@ -531,6 +537,22 @@ def warnings_of(
             "value where one is needed, and the model has learned nothing from these."
         )
     return tuple(statements)
+
+
+def say_left_out(held: Mapping[str, Any]) -> list[str]:
+    """A sentence for what an inbox holds that was not learned from, as the facts of its respondents have it."""
+    rejected, refused, others = (held.get(key) or {} for key in ("rejected", "refused", "passed_over"))
+    sentences = []
+    if rejected:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in rejected.items())
+        sentences.append(f"Some lines of the inbox do not count. They are: {kinds}.")
+    for name, reason in list(refused.items())[:NAMED]:
+        sentences.append(f"A segment of the inbox was refused. Nothing in {name} counts: {reason}.")
+    if others:
+        sentences.append(
+            f"Some files of the inbox were passed over. Only *.jsonl is read; there are {len(others):,} others, as {others[0]}."
+        )
+    return sentences
 
 
 def list_nodes(model: Any) -> list[dict[str, Any]]:

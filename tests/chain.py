@@ -362,7 +362,7 @@ def ingest_files(
     pieces = cut_files(rules.dataset, files, source.PART_BYTES)
     done, typed = read_files(plan.in_pieces(pieces), zones), describe_columns(plan)
     try:
-        check_all_read(rules.dataset, typed, done)
+        check_all_read(rules, typed, done)
     except BaseException:
         clear_zones(zones)
         raise

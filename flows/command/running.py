@@ -132,6 +132,10 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     from tasks.page.units import decimal, error_unit
 
     console = make_console()
+    if "published" in summary:
+        for line in (summary["finding"], *(f"{name:<9} {summary[name]}" for name in ("published", "report"))):
+            console.print(line, soft_wrap=True)
+        return
     finding = f"{summary['finding']} {say_estimator(summary)}"
     console.print(finding, style="bold", soft_wrap=not console.is_terminal)
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
@@ -172,10 +176,8 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     elif summary["seeded"]:
         lines.append(PROTECTS_NOBODY)
     else:
-        lines.append(
-            f"{summary['protection']} Across this work folder nobody has spent more than epsilon "
-            f"{summary['largest_spend']:g}."
-        )
+        spent = f"Across this work folder nobody has spent more than epsilon {summary['largest_spend']:g}."
+        lines.append(f"{summary['protection']} {spent if summary['largest_spend'] else ''}".rstrip())
     lines += _left_out(summary["columns_left_out"])
     if temporary:
         lines.append("Tip: leave `ldptree ui` running, and runs start at once. It says how.")

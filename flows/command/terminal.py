@@ -34,6 +34,8 @@ STEPS = (
     "show",
     "partition",
     "perturb",
+    "receive",
+    "collect",
     "add",
     "aggregate",
     "prune",
@@ -41,7 +43,7 @@ STEPS = (
     "report",
 )
 """Names of all steps in their order, so that the list can be shown before any step is imported."""
-OF_ROUNDS = ("partition", "perturb", "add", "aggregate")
+OF_ROUNDS = ("partition", "perturb", "receive", "collect", "add", "aggregate")
 """What a run does once a round."""
 
 
@@ -50,8 +52,10 @@ def steps_of(config: RunConfig) -> list[str]:
     absent = {
         "source": bool(config.dataset.path),
         "show": not config.model.in_rounds,
-        "add": config.model.in_rounds,
+        "add": config.model.in_rounds or config.is_collection,
         "evaluate": not config.evaluate,
+        **dict.fromkeys(("split", "cut", "perturb"), config.is_collection),
+        **dict.fromkeys(("receive", "collect"), not config.is_collection),
     }
     return [name for name in STEPS if not absent.get(name)]
 

@@ -1,4 +1,4 @@
-"""The interface of respondents. Of a run with private rows they are `own_holders`."""
+"""The interface of respondents. Their rows are in the work folder (`own_holders`), or reports come from outside (`inbox`)."""
 
 from __future__ import annotations
 
@@ -54,6 +54,10 @@ class Respondents(ABC):
     @abstractmethod
     def answer(self, asked: Round) -> Sequence[Record]:
         """The reports to a question, each drawn once."""
+
+    def has_answers(self, answered: Round) -> bool:
+        """Return whether anybody has answered yet, as far as is known."""
+        return True
 
     @abstractmethod
     def sums(self, answered: Round) -> Sequence[Record]:

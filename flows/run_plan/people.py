@@ -64,6 +64,7 @@ class People:
             "source": self.rows, "types": self.public, "read": self.rows, "ingest": self.rows, "count": self.private,
             "validate": self.rows, "split": self.private, "cut": self.private, "scale": self.public,
             "partition": self.public, "show": self.asked, "perturb": self.asked, "add": self.asked,
+            "receive": self.asked, "collect": self.asked,
             "aggregate": self.asked, "evaluate": self.test,
         }  # fmt: skip
         return by_step.get(step)
@@ -85,7 +86,9 @@ def count_people(run: Pipeline) -> People:
         public=public,
         private=private,
         asked=_known(lambda: Count(run.respondents.n_asked)) or (private and private.times(1.0 - share)),
-        test=_known(lambda: Count(run.held.facts["n_test"])) or (private and private.times(share)),
+        test=None
+        if run.config.is_collection
+        else _known(lambda: Count(run.held.facts["n_test"])) or (private and private.times(share)),
     )
 
 

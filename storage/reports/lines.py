@@ -22,6 +22,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from schemas.named_files import path_fault
+from storage.sql import literal
+from storage.tables import count_rows
 
 LONGEST_LINE = 2**24
 """Bytes that DuckDB looks at for the end of a line, or up to twice as many."""
@@ -77,6 +79,7 @@ _DROP_REPEATED = """
     FROM kept AS later JOIN repeated USING (id) JOIN lines AS first ON first.rowid = repeated.first
     WHERE later.line <> repeated.first
 """
+_READ_WRITTEN = "INSERT INTO lines BY NAME SELECT id, output, payload FROM read_parquet($files, hive_partitioning = false)"
 _FAULTS = """
     SELECT fault, count(*) FROM (SELECT fault FROM lines UNION ALL SELECT fault FROM dropped)
     WHERE fault IS NOT NULL GROUP BY fault
@@ -122,6 +125,18 @@ class ReportLines:
         files = [(name, path) for path in paths if (name := self._name_of(path))]
         for start in range(0, len(files), FILES):
             self._read(files[start : start + FILES], _READ + judged, values)
+
+    def write(self, path: Path) -> int:
+        """Write the lines without a fault to Parquet, in their order; return how many there are."""
+        kept = "SELECT id, output, payload FROM kept ORDER BY line"
+        self.connection.execute(f"COPY ({kept}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+        return count_rows([path])
+
+    def add_written(self, paths: Sequence[Path]) -> None:
+        """Add lines that `write` wrote, in the order of the files."""
+        for start in range(0, len(paths), FILES):
+            files = [str(path) for path in paths[start : start + FILES]]
+            self.connection.execute(_READ_WRITTEN, {"files": files})
 
     def drop(self, lines: NDArray[np.int64], fault: str) -> None:
         """Give these lines a fault, int64 [n], while `payloads` goes on."""

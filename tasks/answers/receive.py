@@ -87,29 +87,9 @@ class Received:
 
     def add_lines(self, paths: Sequence[Path], folder: Path) -> None:
         """Add what can be accepted of the lines in files below a folder, of each id the first, and nothing that is impossible."""
-        protocol, mechanism = self.protocol, self.protocol.mechanism
-        terms = {
-            "unreadable": UNREADABLE,
-            "protocol": f'"{protocol.digest}"',
-            "other_protocol": OTHER_PROTOCOL,
-            "simulation": protocol.simulation,
-            "other_coins": NOT_SIMULATED if protocol.simulation else SIMULATED,
-            "rounds": [str(number) for number in protocol.rounds],
-            "other_round": OTHER_ROUND,
-            "size": mechanism.report_bytes,
-            "wrong_length": WRONG_LENGTH,
-            "n_outputs": protocol.n_outputs,
-            "other_output": OTHER_OUTPUT,
-        }
         with ReportLines.opened() as lines:
-            lines.read(paths, ENVELOPE + 2 * mechanism.report_bytes, _JUDGED, terms)
-            for numbers, packed, _ in lines.payloads(mechanism.report_bytes):
-                is_possible = mechanism.is_valid(mechanism.unpack(packed))
-                if not is_possible.all():
-                    lines.drop(numbers[~is_possible], IMPOSSIBLE)
-            lines.drop_repeated(SEEN, CONFLICTING)
-            for _, packed, outputs in lines.payloads(mechanism.report_bytes):
-                self.sums.add(mechanism.unpack(packed), outputs if protocol.n_outputs > 1 else None)
+            read_valid(lines, paths, self.protocol)
+            add_each_once(lines, self.sums)
             self.rejected.update(lines.count_faults())
             self.refused |= {str(path.relative_to(folder)): reason for path, reason in lines.refused.items()}
 
@@ -193,6 +173,37 @@ class Received:
         if self.protocol.n_outputs == 1:
             return output is None
         return output is not None and 0 <= output < self.protocol.n_outputs
+
+
+def read_valid(lines: ReportLines, paths: Sequence[Path], protocol: Protocol) -> None:
+    """Add the lines of files, each that does not answer the protocol, or is impossible under it, with its fault."""
+    mechanism = protocol.mechanism
+    terms = {
+        "unreadable": UNREADABLE,
+        "protocol": f'"{protocol.digest}"',
+        "other_protocol": OTHER_PROTOCOL,
+        "simulation": protocol.simulation,
+        "other_coins": NOT_SIMULATED if protocol.simulation else SIMULATED,
+        "rounds": [str(number) for number in protocol.rounds],
+        "other_round": OTHER_ROUND,
+        "size": mechanism.report_bytes,
+        "wrong_length": WRONG_LENGTH,
+        "n_outputs": protocol.n_outputs,
+        "other_output": OTHER_OUTPUT,
+    }
+    lines.read(paths, ENVELOPE + 2 * mechanism.report_bytes, _JUDGED, terms)
+    for numbers, packed, _ in lines.payloads(mechanism.report_bytes):
+        is_possible = mechanism.is_valid(mechanism.unpack(packed))
+        if not is_possible.all():
+            lines.drop(numbers[~is_possible], IMPOSSIBLE)
+
+
+def add_each_once(lines: ReportLines, sums: RawSums) -> None:
+    """Add the valid lines to sums, of each id the first; every other one gets a fault."""
+    mechanism = sums.protocol.mechanism
+    lines.drop_repeated(SEEN, CONFLICTING)
+    for _, packed, outputs in lines.payloads(mechanism.report_bytes):
+        sums.add(mechanism.unpack(packed), outputs if sums.protocol.n_outputs > 1 else None)
 
 
 def receive(protocol: Path, reports: Path) -> Received:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ldptree.errors import DataError
-from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest
 from storage.holders.holder_names import type_of_names
 from storage.raw import raw_files
@@ -87,15 +86,15 @@ def ingest(
     read = FilesRead()
     for manifest in counts:
         read += FilesRead.from_json(draft.store.file(manifest, "counts.json").read_bytes())
-    check_all_read(rules.dataset, typed, read)
+    check_all_read(rules, typed, read)
     (draft.folder("sources") / "sources.json").write_text(json.dumps(read.sources))
     facts = {name: fact for name, fact in typed.items() if name != READ_AS}
     return facts | {"bad_public": read.bad, "left_out_public": read.left_out}
 
 
-def check_all_read(spec: DatasetSpec, typed: Mapping[str, Any], read: FilesRead) -> None:
-    """Raise DataError where all files together are not enough to learn from."""
-    parts = read.parts
+def check_all_read(rules: RowRules, typed: Mapping[str, Any], read: FilesRead) -> None:
+    """Raise DataError where all files together are not enough to learn from, or have private rows that nobody asks."""
+    spec, parts = rules.dataset, read.parts
     if not parts[True]:
         read_as = [f"{column} read as {typed[READ_AS][column]}" for column in typed["rule_columns"]]
         types_of_rule = f", with {', '.join(read_as)}" if read_as else ""
@@ -106,7 +105,12 @@ def check_all_read(spec: DatasetSpec, typed: Mapping[str, Any], read: FilesRead)
         raise DataError(
             f"no public rows by the rule {spec.public!r}{types_of_rule}: the tree is grown on them. Check dataset.public."
         )
-    if not parts[False]:
+    if parts[False] and rules.all_public:
+        raise DataError(
+            f"private rows by the rule {spec.public!r}: in a collection every row is public, and people answer on their own "
+            'devices. Take them out of dataset.path, or set dataset.public = "true".'
+        )
+    if not parts[False] and not rules.all_public:
         asked = "" if spec.where is None else f", or dataset.where = {spec.where!r} leaves out all others"
         raise DataError(
             f"no private rows: the rule {spec.public!r} makes every row public{asked}. Check dataset.public."

@@ -51,12 +51,14 @@ class RowRules(Arguments):
     seed           public.
     protected      the label, and columns that some holder keeps to themselves, where others are public.
     every_feature  that so are all features.
+    all_public     that no row is private, as people answer elsewhere.
     """
 
     dataset: SkipValidation[DatasetSpec]  # checked when it was read; one without words would not pass again
     seed: int
     protected: tuple[str, ...] = ()
     every_feature: bool = False
+    all_public: bool = False
 
 
 def plan_ingest(

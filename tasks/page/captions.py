@@ -73,6 +73,7 @@ SAYS = {
     "says": "{says}",
     "predicts": "Over what the holders show, answers run from {low} to {high}.",
     "no scores": "No private row was held back, so there are no scores.",
+    "waiting": "The question is published. Run it again when reports have come.",
     "stopped": "No report was written, and nobody’s privacy was spent. Correct what is named below before the next run.",
     "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
     # cards
@@ -169,6 +170,8 @@ SAYS = {
     "of sums": "That is said of reports. Of the sums drawn in this run it promises nothing.",
     "spent": "{epsilon} each, {times}.",
     "largest": "The largest spend of any holder{within} is {epsilon}, on {questions}.",
+    "devices": "Each device keeps what its holder has spent, and sends the same report again. Whoever loses that memory, or has "
+    "another device, can answer twice, with {epsilon} more each time; who writes the inbox could add reports of nobody.",
     "no lifetime": "No lifetime limit is set.",
     "lifetime": "Nobody may spend more than {epsilon} in all: a run that would make them is refused before anybody is asked.",
     "noise seed": "From a known seed: it can be undone.",
@@ -219,6 +222,7 @@ SAYS = {
 CLAIMS = {
     "simulation": "This run protects nobody.",
     "failed": "This run failed.",
+    "waiting": "Nobody has answered yet.",
     "not private, a release": "Scored collection: do not publish this page.",
     "collection": "Collection: nobody’s answer can be read.",
     "totals": "This was not a collection.",
@@ -236,6 +240,7 @@ CHIPS = {
     "close": "Verdict: too close to call",
     "unscored": "Not scored",
     "failed": "Stopped",
+    "waiting": "No reports yet",
     "unfinished": "Not finished",
 }
 MODELS = {

@@ -397,6 +397,7 @@ class Privacy:
         features: who shows what; () where all features are private.
         mask_release: what was sent of the masks.
         example: a typical row and reports of it; None where none is drawn.
+        on_devices: people answered on their own devices, which keep what each has spent.
     """
 
     epsilon: float
@@ -417,6 +418,7 @@ class Privacy:
     features: tuple[Feature, ...] = ()
     mask_release: Literal["all", "cells", "none"] = "all"
     example: Example | None = None
+    on_devices: bool = False
 
     @property
     def was_spent_before(self) -> bool:
@@ -448,11 +450,13 @@ class Failure:
         step: the step that failed, or the last one before the failure; "" where none had begun.
         message: the error's, as the terminal showed it.
         has_asked: whether reports may have been written.
+        is_waiting: it is no failure: the question is published, and nobody has answered yet.
     """
 
     step: str
     message: str
     has_asked: bool = False
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

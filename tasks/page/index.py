@@ -99,7 +99,7 @@ class Card:
     @property
     def is_whole(self) -> bool:
         """True if the run reached its end."""
-        return self.verdict not in ("failed", "unfinished")
+        return self.verdict not in ("failed", "waiting", "unfinished")
 
     def to_dict(self) -> dict[str, Any]:
         """As values that `json.dumps` takes."""

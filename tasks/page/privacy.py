@@ -235,6 +235,8 @@ def _ledger(run: Run) -> list[Sentence]:
 
 
 def _lifetime(run: Run) -> list[Sentence]:
+    if run.privacy.on_devices:
+        return [say("devices", epsilon=units.epsilon(run.privacy.epsilon))]
     if run.privacy.lifetime_epsilon is None:
         return [say("no lifetime")]
     return [say("lifetime", epsilon=units.epsilon(run.privacy.lifetime_epsilon))]

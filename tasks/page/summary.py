@@ -49,7 +49,7 @@ def find_best(run: Run, keys: Sequence[str]) -> Score | None:
 def verdict(run: Run) -> str:
     """One of the keys of `captions.CHIPS`."""
     if run.failure is not None:
-        return "failed"
+        return "waiting" if run.failure.is_waiting else "failed"
     reference = find_reference(run)
     if run.scores is None or reference is None:
         return "unscored"
@@ -227,7 +227,8 @@ def say_rows(run: Run, number: int | None = None) -> str:
 def lead(run: Run) -> list[Sentence]:
     """Return at most two sentences under the heading: what public rows say on average, and what reports say."""
     if run.failure is not None:
-        return [_stopped(run.failure)] if headline(run).key == "reason" else []
+        is_reason = headline(run).key == "reason" and not run.failure.is_waiting
+        return [_stopped(run.failure)] if is_reason else []
     if average := find_average(run):
         expects = say(
             f"expects {run.label}",
@@ -321,6 +322,8 @@ def status(run: Run) -> tuple[str, Sentence]:
     """Return the line above everything: what kind of run this is, in bold, and whom it protects."""
     epsilon = units.epsilon(run.privacy.epsilon)
     if run.failure is not None:
+        if run.failure.is_waiting:
+            return CLAIMS["waiting"], say("waiting")
         asked = run.failure.has_asked
         return CLAIMS["failed"], say("stopped asking", epsilon=epsilon) if asked else say("stopped")
     if run.is_simulation:

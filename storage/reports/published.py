@@ -1,0 +1,50 @@
+"""The folder that a web server may serve: the protocol of each collection under the SHA-256 of its bytes, beside
+`collection.json`, which says which one it is and on which terms it was made. Both are written once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from ldptree.errors import ProtocolMismatch
+from storage.formats import read_stamped, stamped
+from storage.objects.object_store import ObjectStore
+
+FOLDER = "published"
+ANEW = "give the run another name, and ask anew"
+
+
+def publish(objects: ObjectStore, name: str, protocol: bytes, terms: Mapping[str, Any]) -> str:
+    """Publish a collection's protocol unless it is published already, and return its object's name.
+
+    Raises:
+        ProtocolMismatch: the collection was published on other terms, or what was published is no longer there as it was.
+    """
+    digest = hashlib.sha256(protocol)
+    place, index = f"{FOLDER}/{name}/{digest.hexdigest()}.json", f"{FOLDER}/{name}/collection.json"
+    integrity = f"sha256-{base64.b64encode(digest.digest()).decode()}"
+    content = {"protocol": f"{digest.hexdigest()}.json", "integrity": integrity, "terms": dict(terms)}
+    if objects.size(index) is None:
+        objects.create(place, protocol)
+        objects.create(index, stamped("collection", content, indent=1))
+    kept = read_stamped(objects, index, "collection", f"Restore it from a copy, or {ANEW}.")
+    changed = [key for key in sorted({*terms, *kept["terms"]}) if terms.get(key) != kept["terms"].get(key)]
+    if changed or kept["protocol"] != content["protocol"]:
+        what = ", ".join(changed) or "how this version of ldptree asks"
+        raise ProtocolMismatch(
+            f"collection {name!r}: changed since it was published: {what}. People answered on the terms in "
+            f"{objects.where(index)}. Restore them, or {ANEW}."
+        )
+    try:
+        is_whole = objects.get(place) == protocol
+    except FileNotFoundError:
+        is_whole = False
+    if not is_whole:
+        raise ProtocolMismatch(
+            f"{objects.where(place)}: not the protocol that was published, by its SHA-256. Delete it and {index}, and run again: "
+            "the same protocol is published."
+        )
+    return place
