@@ -34,13 +34,18 @@ def list_segments(store: Store, inbox: str) -> tuple[list[Manifest], list[str]]:
     """
     try:
         names = _names_in(inbox)
-        closed = [name for name in names if name.endswith(LINES)]
-        segments = [_segment(store, name) for name in closed]
+        segments = [_segment(store, name) for name in names if _is_closed(name)]
     except OSError as fault:
         raise DataError(
             f"collection.inbox: {shown_path(fault.filename or inbox)}: cannot be read ({fault.strerror})."
         ) from None
-    return segments, [name for name in names if not name.endswith((LINES, OPEN))]
+    others = [name for name in names if not _is_closed(name) and not name.endswith(OPEN)]
+    return segments, [name.encode(errors="backslashreplace").decode() for name in others]
+
+
+def _is_closed(name: str) -> bool:
+    """Return whether a segment has this name; one that is no text in UTF-8 has none that programs agree on."""
+    return name.endswith(LINES) and name.isprintable()
 
 
 def _names_in(inbox: str) -> list[str]:

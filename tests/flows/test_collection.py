@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     page = (run.store.root / "runs" / "run" / "report.html").read_text()
     assert "No report has come yet." in page
     assert "This run failed" not in page
-    assert "The run stopped" not in page
+    assert "stopped" not in page
     assert summary["n_private"] == 0
     assert summary["finding"].startswith("No report has come yet.")
 
@@ -236,10 +237,11 @@ def test_a_report_that_arrives_in_two_segments_counts_once_and_whatever_is_none_
 def test_an_inbox_of_what_are_no_reports_gives_a_page_that_says_so(room):
     send(room, "a.jsonl", ["{}", "nothing", ""])
     send(room, "notes.txt", ["hello"])
+    (room / "inbox" / os.fsdecode(b"\xff.jsonl")).write_text("{}")
     run = run_of(collection(room), room / "work")
     assert run.conversation.is_unanswered
     assert "2 not a report" in finish(run)["finding"]
-    assert "notes.txt" in finish(run)["finding"]
+    assert "there are 2 others" in finish(run)["finding"]
 
 
 def test_a_segment_that_is_written_to_while_it_is_read_stops_the_run_and_nothing_is_learned(
@@ -259,6 +261,26 @@ def test_a_segment_that_is_written_to_while_it_is_read_stops_the_run_and_nothing
         with pytest.raises(DataError, match="changed while it was read"):
             run_of(collection(room), room / "work")
     assert totals_of(run_of(collection(room), room / "work")).n_private == 11
+
+
+def test_an_inbox_in_a_bucket_is_read_as_one_in_a_folder(room, asked, monkeypatch):
+    pytest.importorskip("obstore")
+    from obstore.store import MemoryStore
+
+    from storage.objects.bucket import BucketObjects
+
+    *_, lines = asked
+    bucket = BucketObjects(MemoryStore(), "s3://reports", room / "copies")
+    monkeypatch.setattr("storage.objects.addresses._to_read", lambda *_, **__: bucket)
+    config = collection(room, collection={"expected_holders": PEOPLE, "inbox": "s3://reports/rides/"})
+    assert run_of(config, room / "work").conversation.is_unanswered
+    bucket.put("rides/0001.jsonl", "\n".join(lines[:30]).encode())
+    bucket.put("rides/0002.jsonl", "\n".join(lines[20:40]).encode())
+    bucket.put("rides/0003.part", b"{")
+    bucket.put("rides-of-others/0004.jsonl", lines[50].encode())
+    run = run_of(config, room / "work")
+    assert totals_of(run).n_private == 40
+    assert run.respondents.facts["passed_over"] == []
 
 
 # Refused
