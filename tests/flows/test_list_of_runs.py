@@ -158,7 +158,7 @@ def test_a_run_that_is_cancelled_says_where_and_whether_anybody_may_have_been_as
 
     def cancel():
         if asks:
-            chain.charge(chain.first, None)
+            chain.respondents.charge(chain.first, None)
             chain.timeline.hear("perturb", "start", 0.0)
         raise SystemExit(143)
 

@@ -55,8 +55,8 @@ def test_before_the_first_run_all_of_it_is_foreseen_as_far_as_the_first_round(ch
 def test_a_run_between_two_rounds_goes_on_where_it_was_and_spends_no_more(chain, capsys):
     prepared(chain)
     first = chain.ask([])
-    chain.charge(first, None)
-    chain.add_up(replace(first, reports=chain.answer(first)))
+    chain.respondents.charge(first, None)
+    chain.add_up(replace(first, reports=chain.respondents.answer(first)))
     found = states(chain)
     assert found[9:13] == [*((step, "cached") for step in ROUND), ("partition", "compute")]
     assert ("prune", "compute") in found

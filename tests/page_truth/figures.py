@@ -311,7 +311,11 @@ def hidden(run: Run) -> Figures:
 
 def several(run: Run) -> bool:
     """Whether a holder answered several questions; of parts that are asked apart each answered one."""
-    return not isinstance(run.chain, RoundsChain) and len(run.answered) > 1 and not run.chain.charges_first
+    return (
+        not isinstance(run.chain, RoundsChain)
+        and len(run.answered) > 1
+        and not run.chain.respondents.charges_first
+    )
 
 
 def better_draws(run: Run, draws: list[float]) -> int:
