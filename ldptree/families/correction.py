@@ -19,7 +19,7 @@ from ldptree.families.contrasts import (
     SHARE,
     choose_contrasts,
     cut_above,
-    find_contrast,
+    find_contrasts,
     is_worth_asking,
     plan_contrasts,
 )
@@ -199,12 +199,12 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         base, known = first.protocol.base, first.published.evidence
         assert base is not None
         assert known.errors is not None
-        contrast = find_contrast(known.plan, base.contrasts, first.totals)
+        cuts = find_contrasts(known.plan, base.contrasts, first.totals, view.rows.X)
         again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
         return self._ask_in_cells(
             PublicModelled(view.rows, cache(lambda: self._evidence_of(again, view.rows))),
             asked=(SHARE, EVERYBODY[1]),
-            cut=contrast,
+            cuts=cuts,
         )
 
     def _ask_along_columns(self, view: PublicModelled) -> Published[PublicSummary] | None:
@@ -245,9 +245,9 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         return ""
 
     def _ask_in_cells(
-        self, view: PublicModelled, *, asked: tuple[int, int] = EVERYBODY, cut: Contrast | None = None
+        self, view: PublicModelled, *, asked: tuple[int, int] = EVERYBODY, cuts: Sequence[Contrast] = ()
     ) -> Published[PublicSummary]:
-        """Return the question about cells to this part of the holders. `cut` separates halves before the tree."""
+        """Return the question about cells to this part of the holders. `cuts` separate halves before the tree."""
         evidence = view.evidence
         n_holders = view.n_holders * (asked[1] - asked[0]) // EVERYBODY[1]
         if self.frozen is not None:
@@ -259,18 +259,15 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
                 "reports on one of them, and each class needs one at least. Wait for more, or keep fewer classes (in a run, in "
                 "dataset.classes)."
             )
-        if cut is not None:
-            grow, X = evidence.grow, evidence.X
-            columns = next(group for group in columns_of(view.rows.encoding) if cut.feature in group)
-            evidence = replace(
-                evidence,
-                grow=cache(lambda depth: cut_above(grow(depth - 1), cut, X, columns) if depth else grow(0)),
-            )
+        if cuts:
+            groups = columns_of(view.rows.encoding)
+            evidence = replace(evidence, grow=cache(partial(_grow_below, evidence, groups, cuts)))
         plan = make_plan(
             evidence,
             epsilon=self.epsilon,
             n_holders=n_holders,
             depth=self.depth,
+            least_depth=max(len(cuts), 1),
             n_levels=self.label_levels,
             mechanism=self.mechanism,
         )
@@ -334,6 +331,16 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
     def read_evidence(self, data: Mapping[str, Any], protocol: Protocol) -> PublicSummary:
         """See `OneTreeFamily`."""
         return PublicSummary.from_json(data, protocol)
+
+
+def _grow_below(
+    evidence: PublicEvidence, groups: Sequence[Sequence[int]], cuts: Sequence[Contrast], depth: int
+) -> Partition:
+    """The tree of a depth, the cuts in it: the first of them at its root. `groups`: the encoded columns of each raw one."""
+    tree = evidence.grow(max(depth - len(cuts), 0))
+    for cut in reversed(cuts[:depth]):
+        tree = cut_above(tree, cut, evidence.X, next(group for group in groups if cut.feature in group))
+    return tree
 
 
 def fit_corrected(

@@ -232,6 +232,7 @@ def make_plan(
     epsilon: float,
     n_holders: int,
     depth: int | str = "auto",
+    least_depth: int = 1,
     n_levels: int | str = "auto",
     mechanism: str = "auto",
 ) -> CorrectionPlan:
@@ -240,13 +241,14 @@ def make_plan(
     Levels and oracle minimise the variance of the mean residual of a cell of 1/L of the people. Depth "auto" is the one with
     the largest expected drop of posterior variance, sum over cells of share V^2 / (V + E), V the public model's own
     variance and E the reports', but for depths that gain next to nothing. Where it does not know its own (V = 0), it is the
-    deepest with sqrt(E) at most `NOISE_OF_SCALE` of the scale, and at least one split.
+    deepest with sqrt(E) at most `NOISE_OF_SCALE` of the scale, and not above `least_depth`.
 
     Args:
         evidence: what is public.
         epsilon: of a report.
         n_holders: how many will report on one output, at least 1.
         depth: "auto", or the deepest a cell may lie.
+        least_depth: of "auto", where the public model does not know its own variance.
         n_levels: "auto", or B.
         mechanism: one of `ldptree.mechanisms.RESIDUAL_CHOICES`; "auto": of grr, oue and signed_subset the one that leaves the
             smallest variance.
@@ -269,12 +271,16 @@ def make_plan(
     plans: list[CorrectionPlan] = []
     for plan in _deeper(evidence, on):
         plans.append(plan)
-        if not plan.own_variance.any() and plan.expected_sd > NOISE_OF_SCALE * plan.scale and len(plans) > 1:
+        if (
+            not plan.own_variance.any()
+            and plan.expected_sd > NOISE_OF_SCALE * plan.scale
+            and len(plans) > least_depth
+        ):
             break  # deeper is noisier still
     if any(plan.own_variance.any() for plan in plans):
         return _worth_its_cells(plans)
-    kept = [plan for plan in plans[1:] if plan.expected_sd <= NOISE_OF_SCALE * plan.scale]
-    return kept[-1] if kept else plans[min(1, len(plans) - 1)]
+    quiet = [at for at, plan in enumerate(plans) if plan.expected_sd <= NOISE_OF_SCALE * plan.scale]
+    return plans[min(max([least_depth, *quiet]), len(plans) - 1)]
 
 
 def _worth_its_cells(plans: Sequence[CorrectionPlan]) -> CorrectionPlan:
@@ -307,18 +313,15 @@ def _expected_noise(sd: float, share: Floats) -> Floats:
 
 
 def _deeper(evidence: PublicEvidence, on: Callable[[Partition], CorrectionPlan]) -> Iterator[CorrectionPlan]:
-    """Plans of depth 0, 1, ... for as long as the tree grows and is not too large.
-
-    A tree below a contrast may tell the two halves apart itself: it then stands still for one depth, and grows again.
-    """
-    before = (0, 0)
+    """Plans of depth 0, 1, ... for as long as the tree is not too large; a tree that did not grow is left out."""
+    before = 0
     for depth in range(MAX_CELLS.bit_length()):
         tree = evidence.grow(depth)
-        if tree.n_leaves > MAX_CELLS or before == (tree.n_leaves, tree.n_leaves):
+        if tree.n_leaves > MAX_CELLS:
             return
-        if tree.n_leaves != before[1]:
+        if tree.n_leaves != before:
             yield on(tree)
-        before = before[1], tree.n_leaves
+        before = tree.n_leaves
 
 
 def _on(

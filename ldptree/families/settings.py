@@ -276,7 +276,7 @@ class CorrectionSettings(TreeSettings):
     and the largest of public out-of-fold errors; without public rows 1.
     """
     questions: Literal["auto", 1, 2] = "auto"
-    """With 1, everybody reports on a cell. With 2, half of the holders first report along which column the public model is
+    """With 1, everybody reports on a cell. With 2, half of the holders first report along which columns the public model is
     wrong, and the cells of the others are split there. "auto" asks 2 if public rows and epsilon say that it would help. A
     campaign asks 1.
     """

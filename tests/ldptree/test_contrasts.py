@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ldptree import CorrectionRegressor
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.contrasts import choose_contrasts, cut_above
 from ldptree.models.effects import columns_of
@@ -81,3 +82,31 @@ def test_below_a_contrast_every_cell_holds_somebody_and_is_of_one_half_and_one_c
         fine = np.linspace(0, 1, 257, dtype=np.float32)
         cells = cut.apply(np.stack([axis.ravel() for axis in np.meshgrid(fine, fine)], axis=1))
     np.testing.assert_array_equal(np.unique(cells), np.arange(cut.n_leaves))
+
+
+def hidden_columns(n, rng, *, are_private):
+    """Rows [n, 6] and numbers, which in private people depend on columns 3 and 4 too; column 5 goes along with column 3."""
+    X = rng.random((n, 6))
+    X[:, 5] = 0.7 * X[:, 3] + 0.3 * X[:, 5]
+    hidden = 1.2 * np.sign(X[:, 3] - 0.5) + 0.8 * np.sign(X[:, 4] - 0.5)
+    return X, 3 * X[:, 0] + rng.normal(size=n) + are_private * hidden
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_every_column_that_public_labels_ignore_is_cut_and_none_that_only_goes_along(epsilon):
+    rng = np.random.default_rng(5)
+    (public, seen), (private, y) = (
+        hidden_columns(n, rng, are_private=are_private) for n, are_private in ((800, False), (20_000, True))
+    )
+    rows, labels = np.vstack([public, private]), np.append(seen, y)
+    model = CorrectionRegressor(base="forest", epsilon=epsilon, random_state=0)
+    model.fit(rows, labels, public=np.arange(len(rows)) < len(public))
+    tree = model.model_.partition
+    assert tree.feature[0] == 3
+    assert tree.feature[tree.left[0]] == tree.feature[tree.right[0]] == 4
+    X, truth = hidden_columns(4_000, rng, are_private=True)
+    public_error, error = (
+        np.mean((answers[:, 0] - truth) ** 2)
+        for answers in (model.model_.public_answers(X), model.model_.answers(X))
+    )
+    assert error < 1.4 < 2.5 < public_error

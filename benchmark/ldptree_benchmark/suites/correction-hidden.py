@@ -11,6 +11,13 @@ def _(s):
     assert s.show(s.mean("correction", "hidden") - s.mean("public-model", "hidden"), "+") >= 0.04
 
 
+@claims(2, 4)
+def _(s):
+    """Two such columns are found: .03 more than one of them"""
+    two, one = (s.mean("correction", law) - s.mean("public-model", law) for law in ("two", "hidden"))
+    assert s.show(two - one, "+") >= 0.03
+
+
 @claims(0.5, 1, 2, 4)
 def _(s):
     """With one question it cannot be: at most .005"""
