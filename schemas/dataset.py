@@ -29,7 +29,7 @@ from schemas.tables import Table
 
 Scalar = str | int | float | bool
 ColumnType = Literal["integer", "number", "text", "boolean"]
-MissingRule = Literal["drop", "median", "level"]
+FillRule = Literal["drop", "median", "level"]
 BadRowRule = Literal["stop", "quarantine"]
 
 LEVELS_MAX = 1_000
@@ -76,7 +76,8 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _values_as_tuples(value: Any) -> Any:
+def values_as_tuples(value: Any) -> Any:
+    """Return a table of lists as one of the tuples that a frozen model keeps."""
     return {key: _as_tuple(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
@@ -153,6 +154,8 @@ class DatasetSpec(Table):
     """The sheet of a workbook, or several to concatenate; by default the only one with cells."""
     nulls: Names = DEFAULT_NULLS
     """Texts that stand for a missing value."""
+    missing: Annotated[dict[str, Scalars], BeforeValidator(values_as_tuples)] = Field(default={})
+    """Values of columns that stand for a missing value, as in missing = { co = [-200], day = ["9999-12-31"] }."""
     target: str = Field(min_length=1)
     """The column to predict."""
     label: Literal["class", "number"] | None = None
@@ -171,9 +174,9 @@ class DatasetSpec(Table):
     """Columns to treat as categories: numeric codes, or texts of at most 1,000 values."""
     types: dict[str, ColumnType] = Field(default={})
     """The types of columns; by default inferred from public rows."""
-    ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(_values_as_tuples)] = Field(default={})
+    ranges: Annotated[dict[str, tuple[float, float]], BeforeValidator(values_as_tuples)] = Field(default={})
     """Expected ranges of numeric columns, by which integers get narrower types. Values are never clipped."""
-    levels: Annotated[dict[str, Scalars], BeforeValidator(_values_as_tuples)] = Field(default={})
+    levels: Annotated[dict[str, Scalars], BeforeValidator(values_as_tuples)] = Field(default={})
     """The values of categories, at most 1,000 each; any other value is encoded as none of them."""
     derive: dict[str, str] = Field(default={})
     """New columns, as SQL expressions on a row, such as minutes = "trip_seconds / 60". Hours and days of an instant are
@@ -184,7 +187,7 @@ class DatasetSpec(Table):
     """With holder = "row", declare that each row of each new file belongs to a person who was never asked before."""
     test_fraction: float = Field(default=0.2, ge=0.0, lt=1.0)
     """The share of private holders held back for scoring."""
-    missing: MissingRule = "median"
+    fill: FillRule = "median"
     """The treatment of a missing feature: take the public median, add a level for it, or drop the row."""
     on_bad_rows: BadRowRule = "stop"
     """The treatment of a public row that cannot be read: stop the run, or set it aside. A private one stops a trial, and is
@@ -216,7 +219,9 @@ class DatasetSpec(Table):
         return {
             key: value
             for key, value in plain.items()
-            if key not in ("unit", "units", "label", "release_checks", "skip", "sheet", "new_people") or value
+            if key
+            not in ("unit", "units", "label", "release_checks", "skip", "sheet", "new_people", "missing")
+            or value
         }
 
     @property
@@ -248,6 +253,7 @@ class DatasetSpec(Table):
             "types": tuple(self.types),
             "ranges": tuple(self.ranges),
             "levels": tuple(self.levels),
+            "missing": tuple(self.missing),
         }
 
     @field_validator("public")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from schemas.dataset import ColumnType, DatasetSpec, Names
+from pydantic import BeforeValidator, Field
+
+from schemas.dataset import ColumnType, DatasetSpec, Names, Scalars, values_as_tuples
 from schemas.tables import Table
 
 
@@ -24,6 +27,8 @@ class RowFormat(Table):
     """Of a workbook."""
     nulls: Names
     """Texts that mean "missing"."""
+    missing: Annotated[dict[str, Scalars], BeforeValidator(values_as_tuples)] = Field(default={})
+    """Values of a column that mean it, too."""
     types: dict[str, ColumnType]
     """Of the features, and of the raw columns that some of them are derived from."""
     derive: dict[str, str]
@@ -57,6 +62,7 @@ class RowFormat(Table):
                 "skip": dataset.skip,
                 "sheet": dataset.sheet,
                 "nulls": dataset.nulls,
+                "missing": dataset.missing,
                 "types": derived_from | kept,
                 "derive": {name: text for name, text in dataset.derive.items() if name in features},
             }

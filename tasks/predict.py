@@ -112,7 +112,8 @@ def export_sql(model: Model, table: str) -> str:
     missing = ", ".join(literal(text) for text in dict.fromkeys(("", *rows.nulls)))
     raw = []
     for name in used:
-        text = f"trim(CAST({quote(OWN)}.{quote(name)} AS VARCHAR))"
+        own = raw_files.without_values(f"{quote(OWN)}.{quote(name)}", rows.missing.get(name, ()))
+        text = f"trim(CAST({own} AS VARCHAR))"
         is_there = f"CASE WHEN {text} NOT IN ({missing}) THEN {text} END"
         raw.append(f"TRY_CAST({is_there} AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}")
     derived = [

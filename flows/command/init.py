@@ -184,6 +184,16 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
             "           private ones too: that is for a trial on data you own. With --public RULE it looks at"
         )
         lines.append("           public rows alone")
+    apart = [column for column in proposal.columns_apart if column.name not in proposal.missing]
+    for column in apart:
+        label = ", the target" if column.name == seen.target else ""
+        lines.append(
+            f"missing?   {column.name}{label}: {column.tell_apart(seen.n_rows)}, far from all other values"
+        )
+    if apart:
+        lines.append(
+            '           values like any other, unless you let "missing" in the configuration say otherwise'
+        )
     if layout is not None:
         delimiter = DELIMITER_NAMES.get(layout.delimiter, layout.delimiter)
         header = "a header" if seen.file.has_header else "no header"
@@ -276,6 +286,7 @@ def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
             column.name: {
                 "type": column.type,
                 "missing": column.n_missing,
+                "perhaps_missing": {str(value): n for value, n in column.apart.items()},
                 "note": _note(proposal, column),
             }
             for column in seen.columns

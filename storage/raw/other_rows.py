@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ class OtherRows:
         }
         oddities: tuple[str, ...] = ()
         if isinstance(source, pa.Table):
-            file = raw_files.of_table(source, where)
+            file = replace(raw_files.of_table(source, where), missing=rows.missing)
         else:
             needed = [{name, *made_of.get(name, ())} for name in encoding.columns]
             file, oddities = _open(source, rows, needed)
@@ -179,6 +179,7 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawF
         delimiter=delimiter,
         columns=names,
         nulls=rows.nulls,
+        missing=rows.missing,
         skip=skip,
         sheets=sheets,
         needs_rows=False,

@@ -12,15 +12,15 @@ import io
 import queue
 import re
 import threading
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ldptree.errors import DataError
-from schemas.dataset import LONGEST_NAME, ROW_NUMBER
+from schemas.dataset import LONGEST_NAME, ROW_NUMBER, Scalar
 from storage.machine_faults import machine_fault
 from storage.raw.formats.archives import most_unpacked
 from storage.raw.formats.contents import (
@@ -90,6 +90,8 @@ class RawFile:
     content: Content | None = field(default=None, repr=False, compare=False)
     """What is read of it; None of a table in memory."""
     nulls: tuple[str, ...] = ("",)
+    missing: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
+    """Values of a column that mean "missing"."""
     table: Any = field(default=None, repr=False, compare=False)
     """The rows of a table in memory."""
     rows: tuple[int, int] | None = None
@@ -115,20 +117,20 @@ class RawFile:
         return self.families[self.columns.index(column)]
 
     def select(self, columns: Sequence[str], aliases: Sequence[str], *, skip_bad_lines: bool = False) -> str:
-        """A SELECT of `columns`, in the file's order of rows, under `aliases`.
+        """A SELECT of `columns`, in the file's order of rows, under `aliases`; `missing` values are NULL.
 
         A CSV's columns are text with `nulls` as NULL. With `skip_bad_lines`, lines that cannot be parsed are left
         out and remembered for `rejected_lines`; else they are an error.
         """
-        if self.kind != "csv":
-            chosen = ", ".join(
-                f"{quote(column)} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
-            )
-            return f"SELECT {chosen} FROM {self._table()}"
-        positions = {column: index for index, column in enumerate(self.columns)}
+        places = {
+            column: quote(column) if self.kind != "csv" else f"c{i}" for i, column in enumerate(self.columns)
+        }
         chosen = ", ".join(
-            f"c{positions[column]} AS {quote(alias)}" for column, alias in zip(columns, aliases, strict=True)
+            f"{without_values(places[column], self.missing.get(column, ()))} AS {quote(alias)}"
+            for column, alias in zip(columns, aliases, strict=True)
         )
+        if self.kind != "csv":
+            return f"SELECT {chosen} FROM {self._table()}"
         names = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(self.columns)))
         nulls = ", ".join(literal(text) for text in self.nulls)
         options = [
@@ -164,6 +166,7 @@ def inspect(
     delimiter: str | None = None,
     columns: Sequence[str] = (),
     nulls: Sequence[str] = ("",),
+    missing: Mapping[str, Sequence[Scalar]] | None = None,
     skip: int = 0,
     sheets: Sequence[str] = (),
     needs_rows: bool = True,
@@ -181,14 +184,26 @@ def inspect(
         path, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole
     )
     if content.kind == "parquet":
-        return _inspect_parquet(path, content, needs_rows)
+        return replace(_inspect_parquet(path, content, needs_rows), missing=missing or {})
     delimiter = content.delimiter or delimiter
     file = _inspect_csv(
         path, content, delimiter, tuple(columns), tuple(nulls) or ("",), needs_rows=needs_rows
     )
     if is_whole:
         _check_fields(file)
-    return file
+    return replace(file, missing=missing or {})
+
+
+def without_values(raw: str, values: Sequence[Scalar]) -> str:
+    """The SQL `raw`, NULL where it is one of the values. Numbers are compared as numbers, however they are written."""
+    if not values:
+        return raw
+    text = f"trim(CAST({raw} AS VARCHAR))"
+    numbers = [f"CAST('{value}' AS DOUBLE)" for value in values if not isinstance(value, str | bool)]
+    texts = [literal(str(value)) for value in values if isinstance(value, str | bool)]
+    is_meant = [f"TRY_CAST({text} AS DOUBLE) IN ({', '.join(numbers)})"] if numbers else []
+    is_meant += [f"{text} IN ({', '.join(texts)})"] if texts else []
+    return f"CASE WHEN {' OR '.join(is_meant)} THEN NULL ELSE {raw} END"
 
 
 def of_table(table: Any, name: str) -> RawFile:

@@ -37,6 +37,7 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
             delimiter=spec.delimiter,
             columns=spec.columns,
             nulls=spec.nulls,
+            missing=spec.missing,
             skip=spec.skip,
             sheets=spec.sheet,
             is_whole=is_whole,

@@ -80,7 +80,7 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
             made.append(_category(name, column, spec))
         else:
             values = pc.cast(column, pa.float64()).to_numpy()
-            made.append(NumericFeature.from_public(name, values, missing=spec.missing))
+            made.append(NumericFeature.from_public(name, values, missing=spec.fill))
     return Encoding(tuple(made))
 
 
@@ -122,7 +122,7 @@ def scale(
         y = tables.label_codes(label, classes)
         usable = encoding.encodable(raw) & (y >= 0)
     if not usable.any():
-        raise DataError("no public row has a label and all features it needs. See dataset.missing.")
+        raise DataError("no public row has a label and all features it needs. See dataset.fill.")
     content: dict[str, Any] = {"encoding": encoding.to_json()}
     if numeric:
         content["label_range"] = list(
@@ -180,7 +180,7 @@ def _category(name: str, column: pa.ChunkedArray, spec: DatasetSpec) -> Categori
             f'column "{name}": no public value is among its declared levels. Correct dataset.levels, or drop it.'
         )
     codes[pc.is_null(column).to_numpy()] = np.nan
-    return CategoricalFeature.from_public(name, levels, codes, missing=spec.missing)
+    return CategoricalFeature.from_public(name, levels, codes, missing=spec.fill)
 
 
 def _check_lengths(name: str, values: Sequence[Any]) -> None:

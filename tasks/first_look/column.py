@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Column:
         n_values: different values among those looked at.
         n_missing: values that are missing.
         is_declared_text: whether it must be declared a text before it is read.
+        apart: values that may stand for "missing", and in how many rows each is.
     """
 
     name: str
@@ -29,3 +31,8 @@ class Column:
     n_values: int
     n_missing: int
     is_declared_text: bool = False
+    apart: Mapping[int | float | str, int] = field(default_factory=dict)
+
+    def tell_apart(self, n_rows: int) -> str:
+        """The values that may stand for "missing", with their counts; "" where there are none."""
+        return " and ".join(f"{value} ({n:,} of {n_rows:,} rows)" for value, n in self.apart.items())

@@ -16,7 +16,7 @@ from ldptree.errors import DataError
 from ldptree.plain_text import make_visible, put_on_one_line
 from schemas.catalogue import catalogue
 from schemas.config import parse
-from schemas.dataset import MOST_CLASSES, ColumnType, DatasetSpec, parse_public_rule
+from schemas.dataset import MOST_CLASSES, ColumnType, DatasetSpec, Scalar, parse_public_rule
 from storage.raw.recognition.findings import (
     FEW,
     Finding,
@@ -81,6 +81,7 @@ class Proposal:
         others: of a raw column that may be read in several ways, the other ones.
         drop: columns to leave out, and why.
         types: columns that are declared.
+        missing: values that mean "missing", by column, as the person said.
         holder: a column that may name a person or a device, of whom several rows are.
         puts_aside: whether rows that cannot be read are put aside.
     """
@@ -98,6 +99,7 @@ class Proposal:
     others: dict[str, list[Reading]] = field(default_factory=dict)
     drop: dict[str, str] = field(default_factory=dict)
     types: dict[str, ColumnType] = field(default_factory=dict)
+    missing: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     holder: str = ""
     puts_aside: bool = False
 
@@ -122,6 +124,13 @@ class Proposal:
         self.derive[new] = Derived(name, f"{sql_name(name)} IS NOT NULL", why)
         self.drop[name] = f"{why}; read below"
         return new
+
+    @property
+    def columns_apart(self) -> list[Column]:
+        """The columns with values that may stand for "missing", the target first, but for those that are left out."""
+        left_out = {*self.drop} - {derived.raw for derived in self.derive.values()}
+        columns = [column for column in self.look.columns if column.apart and column.name not in left_out]
+        return sorted(columns, key=lambda column: column.name != self.look.target)
 
     @property
     def rule_columns(self) -> tuple[str, ...]:
@@ -150,6 +159,10 @@ def propose(
         puts_aside=not look.is_whole,
     )
     rule_columns = proposal.rule_columns
+    for column in sorted(look.columns, key=lambda column: column.name != look.target):
+        question = f"{column.name}: {column.tell_apart(look.n_rows)} far from all other values. Missing?"
+        if column.apart and choose(question, ("no, a value as any other", "yes, missing")) == 1:
+            proposal.missing[column.name] = tuple(column.apart)
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
         if column.name in rule_columns:
@@ -331,6 +344,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
             f"{toml_key(column)} = {toml_text(kind)}" for column, kind in proposal.types.items()
         )
         lines.append(f"types = {{ {types} }}")
+    lines += _missing_lines(proposal)
     if not look.file.has_header:
         lines.append(f"columns = {json.dumps(list(look.file.columns))}")
     if proposal.holder:
@@ -340,6 +354,32 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     if look.n_duplicates > look.n_rows / 100:
         lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row: {REPEATED}")
     return lines
+
+
+def _missing_lines(proposal: Proposal) -> list[str]:
+    """Return `missing` as the person chose it, and as a comment what may be missing besides."""
+    look = proposal.look
+    lines = [_missing_line(proposal.missing)] if proposal.missing else []
+    columns = [column for column in proposal.columns_apart if column.name not in proposal.missing]
+    if columns:
+        lines.append('# Repeated, and far from all other values of their columns. Do they mean "missing"?')
+        lines += [
+            f"#   {put_on_one_line(column.name)}: {column.tell_apart(look.n_rows)}"
+            + (", a label like any other unless you say so" if column.name == look.target else "")
+            for column in columns
+        ]
+        lines.append(
+            f"# {_missing_line(proposal.missing | {column.name: tuple(column.apart) for column in columns})}"
+        )
+    return lines
+
+
+def _missing_line(missing: Mapping[str, Sequence[Scalar]]) -> str:
+    held = (
+        f"{toml_key(name)} = [{', '.join(toml_text(v) if isinstance(v, str) else str(v) for v in values)}]"
+        for name, values in missing.items()
+    )
+    return f"missing = {{ {', '.join(held)} }}"
 
 
 def _beside(line: str, comment: str) -> str:

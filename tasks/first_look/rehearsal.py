@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,7 +90,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     """The rows of a look as ingest would type them. Raises DataError and ConfigError as ingest."""
     import polars as pl
 
-    file = look.file
+    file = replace(look.file, missing=spec.missing)
     rule = rows_by(spec.public)
     seen = look.public_rows
     plan = IngestPlan.of(RowRules(dataset=spec, seed=rule.seed), [file], rule.n_mixed, numeric=is_number)
@@ -179,7 +179,8 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     read = proposal.derive.get(proposal.target)
     known = f"TRY({read.expression})" if read else sql_name(look.target)
     # A row for which the condition is NULL would count as asked, and have no label.
-    if (column.null_count() or unknown) and not proposal.where:
+    may_lack = column.null_count() or unknown or look.column(look.target).apart
+    if may_lack and not proposal.where:
         others = f" AND {known} NOT IN ({', '.join(map(literal, unknown))})" if unknown else ""
         proposal.where = f"{known} IS NOT NULL{others}"
     if proposal.label == "class" and len(values) == 2:

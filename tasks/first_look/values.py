@@ -7,6 +7,7 @@ What a column holds is told by `storage.raw.recognition`, as ingest tells it; ho
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,8 @@ from storage.raw.raw_files import RawFile
 from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import ColumnSample, Finding, name_apart
-from storage.sql import check_predicate, list_columns
+from storage.sql import check_predicate, list_columns, quote, scratch_cursor
+from tasks.first_look.apart import values_apart
 from tasks.first_look.column import Column
 from tasks.first_look.public_rules import PublicProposal, propose_rules
 
@@ -158,7 +160,14 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         finding.column: finding
         for finding in name_apart([column.finding for column in columns if column.finding], file.columns)
     }
-    columns = [replace(column, finding=apart.get(column.name)) for column in columns]
+    columns = [
+        replace(
+            named,
+            apart=_values_apart(named, texts[column.name].drop_nulls()) if column.name in usable else {},
+        )
+        for column in columns
+        for named in (replace(column, finding=apart.get(column.name)),)
+    ]
     return FirstLook(
         sample=sample,
         file=file,
@@ -181,8 +190,30 @@ def _findings(held: ColumnSample, *, is_text: bool) -> tuple[Finding | None, Fin
     if odd is None and finding is None:
         odd = odd_texts.recognise(held)
         if odd is None and is_text:
-            odd = odd_texts.recognise_versions(held) or odd_texts.recognise_missing(held)
+            odd = odd_texts.recognise_versions(held)
     return finding, odd
+
+
+def _values_apart(column: Column, texts: pl.Series) -> dict[int | float | str, int]:
+    """Return the values of a column of numbers or dates that may stand for "missing", and in how many rows each is."""
+    import polars as pl
+
+    finding = column.finding
+    if finding is None and column.type in ("integer", "number"):
+        numbers = texts.cast(pl.Float64, strict=False)
+        return {
+            int(value) if value % 1 == 0 else value: n
+            for value, n in values_apart(numbers.filter(numbers.is_finite())).items()
+        }
+    order = finding.readings[0].order if finding is not None and finding.readings else ""
+    if not order:
+        return {}
+    with scratch_cursor() as cursor:
+        given = f"SELECT unnest(?::VARCHAR[]) AS {quote(column.name)}"
+        query = f"SELECT {quote(column.name)}, CAST(TRY({order}) AS DOUBLE) FROM ({given})"
+        rows = cursor.execute(query, [texts.to_list()]).fetchall()
+    apart = values_apart([place for _, place in rows if place is not None])
+    return dict(Counter(text for text, place in rows if place in apart))
 
 
 def _inspected(sample: FileSample) -> RawFile:

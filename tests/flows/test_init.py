@@ -151,7 +151,6 @@ SEEN = {
     "coded.csv": {
         "pressure": "2 numbers in one, as in '1",
         "place": "2 numbers in one",
-        "coded": "of which -999 (11%) seems to mean missing",
     },
 }
 
@@ -166,6 +165,9 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     for column, what in SEEN.get(name, {}).items():
         assert what in said["columns"][column]["note"]
         assert column in config.dataset.drop or any(column in one for one in config.dataset.derive.values())
+    assert said["columns"].get("coded", {}).get("perhaps_missing", {}) == (
+        {"-999": 167} if name == "coded.csv" else {}
+    )
     quiet = {key: one["note"] for key, one in said["columns"].items() if key not in SEEN.get(name, {})}
     assert not any(quiet.values()), quiet
     assert said["encoding"] == {

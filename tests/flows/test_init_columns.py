@@ -72,7 +72,9 @@ def typed(folder, out):
     seen = folder / "look"
     seen.mkdir()
     return type_rows(
-        look(folder / "rows.csv", seen, target="y", public=None), load(out).dataset, is_number=False
+        look(folder / "rows.csv", seen, target="y", public=None),
+        load(out).dataset,
+        is_number=load(out).is_numeric,
     ).rows
 
 
@@ -90,16 +92,6 @@ def calendar(days):
     }
 
 
-def every(values, *gaps):
-    """These numbers, but a ninth and an eleventh of them stand for missing."""
-    values = np.where(ROW % 9 == 0, gaps[0], values)
-    return (np.where((ROW % 11 == 0) & (ROW % 9 != 0), gaps[1], values) if len(gaps) > 1 else values).tolist()
-
-
-def but(values, *gaps):
-    return {"_number": [None if value in gaps else value for value in values]}
-
-
 SHORT = [dt.date(2022, 1, 1) + dt.timedelta(int(after)) for after in RNG.integers(0, 700, N)]
 MONDAYS = [day - dt.timedelta(day.weekday()) for day in DAYS]
 WEEK = {key: values for key, values in calendar(MONDAYS).items() if key != "_weekday"}
@@ -109,8 +101,6 @@ TICKED = {"_given": IS_TICKED.tolist()}
 WON = LABEL == "won"
 HOUR = calendar(DAYS) | {"_hour": HOURS.tolist()}
 ONLY_AT_WIN = "...by itself it predicts"
-TRUST, UNSURE = every(1 + ROW % 7, 98, 99), every(ROW % 8, -9, -8)
-AGE, LOW = every(18 + ROW % 60, -1, 999), every(ROW % 60, -1)
 DRAWN = {share: RNG.random(N) < np.where(WON, 0.5 * share, 0.5 * (1 - share)) for share in (0.95, 0.7)}
 THINGS = ("sent", "signed", "kept")
 COLUMNS = {
@@ -151,14 +141,6 @@ COLUMNS = {
     "firmware": ([("1.25", "1.75")[i % 2] for i in ROW], "versions", {}),
     "weight": ([("1.25", "1.75")[i % 2] for i in ROW], "", {}),
     "price": ([f"{i % 7}.{i % 90}" for i in ROW], "", {}),
-    "trust": (TRUST, "numbers, of which 98 (11%) and 99 (8%) seem to mean missing", but(TRUST, 98, 99)),
-    "unsure": (UNSURE, "numbers, of which -9 (11%) and -8 (8%) seem to mean missing", but(UNSURE, -9, -8)),
-    "age": (AGE, "numbers, of which -1 (11%) and 999 (8%) seem to mean missing", but(AGE, -1, 999)),
-    "low": (LOW, "numbers, of which -1 (11%) seems to mean missing", but(LOW, -1)),
-    **{
-        name: (values.tolist(), "", {})
-        for name, values in (("old", 20 + ROW % 80), ("cold", ROW % 30 - 9), ("below", ROW % 60 - 2))
-    },
     "odd": (["0.5" if i == 590 else "word" if i == 599 else "" for i in ROW], "nearly empty", None),
     "empty": ([""] * N, "empty", None),
     "leaking_money": ([f"${1 + won}.00" for won in WON], ONLY_AT_WIN, None),

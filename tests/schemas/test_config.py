@@ -196,7 +196,7 @@ def test_a_word_that_is_like_none_is_told_without_a_guess():
         ({"campaign": {"name": "../up"}}, "campaign.name", "got '../up'"),
         ({"campaign": "trips"}, "campaign", "a table of keys, got 'trips'"),
         ({"dataset": {"test_fraction": 1.0}}, "dataset.test_fraction", "less than 1, got 1.0"),
-        ({"dataset": {"missing": "guess"}}, "dataset.missing", "'drop', 'median' or 'level'"),
+        ({"dataset": {"fill": "guess"}}, "dataset.fill", "'drop', 'median' or 'level'"),
         ({"dataset": {"on_bad_rows": "skip"}}, "dataset.on_bad_rows", "'stop' or 'quarantine'"),
         ({"dataset": {"public": ""}}, "dataset.public", "say which rows are public"),
         ({"dataset": {"target": 3}}, "dataset.target", "got 3"),

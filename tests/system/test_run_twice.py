@@ -220,7 +220,7 @@ FAMILIES: dict[str, Callable[[Path], tuple[Path, Any]]] = {
     "lpct": by_class,
     "lpct, rows put aside": lambda room: by_class(room, **PUT_ASIDE),
     "lpct, named holders": lambda room: by_class(room, **PUT_ASIDE, **NAMED),
-    "lpct, missing values dropped": lambda room: by_class(room, missing="drop"),
+    "lpct, missing values dropped": lambda room: by_class(room, fill="drop"),
     "lpdt": lambda room: by_number(room, **PUT_ASIDE),
     "correction": lambda room: by_class(room, partial(mended, rides_config), **PUT_ASIDE),
     "public_features": lambda room: in_rounds(room, "public_features"),

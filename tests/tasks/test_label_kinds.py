@@ -134,7 +134,7 @@ OUTSIDE = {
     "a row that lacks a feature": (
         fares_config,
         {"paid": ROW % 17, "miles": ["9.5", *np.where(ROW % 6 == 4, "", "3.5").tolist()[1:]]},
-        {"dataset": {"missing": "drop"}, "correction": {"label_levels": 2}},
+        {"dataset": {"fill": "drop"}, "correction": {"label_levels": 2}},
         lambda rows: rows["miles"].is_null(),
     ),
     "a row beyond the range, where such are left out": (
@@ -257,7 +257,7 @@ def test_public_labels_that_have_no_range_or_another_one_are_refused_before_anyb
     miles = np.where(ROW == 0, "", "3.5").tolist()
     paid[0] = 6  # the one public row that differs lacks a feature
     other = fare(model={"label_range": [10, 20]})
-    alike = fare("alike", columns={"paid": paid, "miles": miles}, dataset={"missing": "drop"})
+    alike = fare("alike", columns={"paid": paid, "miles": miles}, dataset={"fill": "drop"})
     for chain, fault, said in (
         (
             other,

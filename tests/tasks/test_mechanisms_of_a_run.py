@@ -144,7 +144,7 @@ def test_the_page_of_every_kind_of_noise_of_a_number_says_what_was_sent(run, mec
 
 
 def test_the_page_tells_of_the_parts_of_cells_that_reports_were_asked_about(run):
-    plain = {"drop": ["person", "firm"], "missing": "drop"}
+    plain = {"drop": ["person", "firm"], "fill": "drop"}
     chain = run("number", n=900, model={"depth": "auto", "min_samples_leaf": 5}, dataset=plain)
     facts, asked = read_facts(chain.store, chain.page["page"]), published(chain).partition
     n_leaves = learned(chain).partition.n_leaves

@@ -123,7 +123,7 @@ def test_a_run_asks_and_learns_what_the_estimator_does_with_the_same_rows(
         (fares_config if is_number else rides_config)(
             path,
             model={"estimator": name} | once | written,
-            dataset={"drop": ["person", "firm"], "missing": "drop"} | (THREE if three else {}),
+            dataset={"drop": ["person", "firm"], "fill": "drop"} | (THREE if three else {}),
             evaluate=False,
         ),
     )

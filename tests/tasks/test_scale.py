@@ -21,7 +21,7 @@ from tasks.data.scale import classes_of, encoding_of
 
 
 def spec(**changes):
-    fields = {"name": "m", "path": "m.csv", "target": "paid", "public": "random 0.5", "missing": "level"}
+    fields = {"name": "m", "path": "m.csv", "target": "paid", "public": "random 0.5", "fill": "level"}
     return DatasetSpec.model_validate(fields | changes)
 
 
@@ -91,7 +91,7 @@ def test_cells_agree_with_values_missing_under_every_rule(missing, store, tmp_pa
     path = rides(tmp_path / "a.csv", 600, 1, miles=miles, firm=firm)
     for partition in ("max-edge", "cart"):
         model = {"partition": partition, "depth": 5}
-        chain = Chain(store, rides_config(path, dataset={"missing": missing}, model=model))
+        chain = Chain(store, rides_config(path, dataset={"fill": missing}, model=model))
         n = check_cells(chain)
     assert n == 200 if missing != "drop" else n < 180
     assert chain.scaled.facts["n_unusable"] == 200 - n
@@ -186,7 +186,7 @@ def test_public_rows_that_are_all_unusable_are_refused(store, tmp_path):
         "hour": ["7" if i % 2 else "" for i in range(90)],
     }
     path = rides(tmp_path / "a.csv", 90, 1, **lacking)
-    chain = Chain(store, rides_config(path, dataset={"missing": "drop"}))
+    chain = Chain(store, rides_config(path, dataset={"fill": "drop"}))
     with pytest.raises(DataError, match="no public row has a label and all features"):
         assert chain.scaled
     assert not list(store.zone("public").glob("scale/*"))

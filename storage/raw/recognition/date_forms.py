@@ -370,6 +370,7 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
     return Reading(
         form.label,
         tuple((new_name(sample.column, part), alone.get(part, f"{parts[part]}({point})")) for part in varied),
+        order=f"epoch({point})",
     )
 
 

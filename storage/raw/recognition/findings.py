@@ -66,6 +66,8 @@ class Reading:
     label: str
     """Condition under which this reading is right, if there are several, such as "the day comes first"."""
     derive: tuple[tuple[str, str], ...]
+    order: str = ""
+    """SQL expression of the number or the point in time that a value is, where it is one."""
 
     def toml_lines(self) -> list[str]:
         """The lines of `[dataset.derive]`."""

@@ -257,7 +257,7 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     )
     if thousands:
         label = f"they have {_BETWEEN[thousands]}"
-    return Reading(label, ((new_name(column, "number"), expression),))
+    return Reading(label, ((new_name(column, "number"), expression),), order=expression)
 
 
 def _has_comma(numbers: Sequence[_Number]) -> bool:

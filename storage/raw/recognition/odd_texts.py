@@ -1,13 +1,12 @@
 """Recognise texts that ingest takes as they stand and that mean something else, such as numbers with words between
-them, codes, several ways of writing or several numbers in one text, a text that stands for "missing", or stray
-capitals. They are read from a column that is declared a text.
+them, codes, several ways of writing or several numbers in one text, or stray capitals. They are read from a column that
+is declared a text.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 
 from storage.raw.recognition.findings import (
     FEW,
@@ -24,11 +23,6 @@ from storage.raw.recognition.findings import (
 from storage.sql import literal
 
 _COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
-_NINES = re.compile(r"-9{2,6}|9{3,6}")
-_RESERVED = ((97.0, 98.0, 99.0), (-9.0, -8.0, -7.0))
-"""What surveys write for "do not know", "refused" and "not asked"."""
-SHORTEST_SCALE = 3
-"""So many other numbers there are, at least, where such a code is told."""
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 _BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
@@ -106,45 +100,6 @@ def recognise_versions(sample: ColumnSample) -> Finding | None:
     return Finding(column=sample.column, sentence=f"versions and no numbers, as in {shown!r}", is_code=True)
 
 
-def recognise_missing(sample: ColumnSample) -> Finding | None:
-    """That numbers at an end stand for "missing", as -999 does, -1 where all others are 0 or more, and 98 and 99 above 1 to 7."""
-    if not (sample.is_number and sample.spread):
-        return None
-    counts = Counter(map(float, sample.spread))
-    reserved = [value for codes in _RESERVED for value in _reserved(counts, codes)]
-    for value in sorted({min(counts), max(counts)} - {*reserved}):
-        others = [number for number in counts if number not in (value, *reserved)]
-        if counts[value] >= FEW and len(others) >= FEW and _stands_apart(value, min(others), max(others)):
-            reserved.append(value)
-    if not reserved:
-        return None
-    *before, last = (f"{value:g} ({counts[value] / len(sample.spread):.0%})" for value in sorted(reserved))
-    listed = f"{', '.join(before)} and {last}" if before else last
-    sentence = f"numbers, of which {listed} {'seem' if len(reserved) > 1 else 'seems'} to mean missing"
-    number = f"CAST({sql_name(sample.column)} AS DOUBLE)"
-    for value in reserved:
-        number = f"nullif({number}, {value:g})"
-    return _found(sample, sentence, "number", number)
-
-
-def _reserved(counts: Counter[float], codes: Sequence[float]) -> list[float]:
-    """Those of the codes that are there, where no other number is near them."""
-    there = [code for code in codes if counts[code] >= FEW]
-    others = [number for number in counts if number not in codes]
-    if not there or len(others) < SHORTEST_SCALE:
-        return []
-    low, high = min(others), max(others)
-    is_apart = low >= 0.0 if codes[0] < 0.0 else codes[0] - high > high - low
-    return there if is_apart else []
-
-
-def _stands_apart(value: float, low: float, high: float) -> bool:
-    """Return whether a value stands outside the numbers from low to high, as -1 below or nines far from all."""
-    is_below = value < 0 <= low
-    is_far = min(abs(value - low), abs(value - high)) > high - low
-    return (is_below and value == -1) or (bool(_NINES.fullmatch(f"{value:g}")) and (is_below or is_far))
-
-
 def recognise(sample: ColumnSample) -> Finding | None:
     """What the column means, and how it is read; None where it means what stands there."""
     if not sample.head or sample.is_number or sample.is_truth:
@@ -197,4 +152,5 @@ def _finite(text: str, sample: ColumnSample) -> str:
 
 def _found(sample: ColumnSample, sentence: str, part: str, expression: str) -> Finding:
     derive = (new_name(sample.column, part), expression)
-    return Finding(column=sample.column, sentence=sentence, readings=(Reading("", (derive,)),))
+    reading = Reading("", (derive,), order=expression if part == "number" else "")
+    return Finding(column=sample.column, sentence=sentence, readings=(reading,))
