@@ -247,10 +247,20 @@ def _use(proposal: Proposal, column: Column) -> str:
     """What becomes of a column in a word."""
     if any(derived.raw == column.name for derived in proposal.derive.values()):
         return "read"
-    return "left out" if column.name in proposal.drop else "category"
+    if column.name in proposal.drop:
+        return "left out"
+    return "tells" if column.name in (proposal.telling or {}) else "category"
 
 
 def _note(proposal: Proposal, column: Column) -> str:
+    """What is the matter with a column, and whether it tells the target; "" where nothing is."""
+    made = {name for name, derived in proposal.derive.items() if derived.raw == column.name}
+    leaks = [why for name, why in (proposal.telling or {}).items() if name in {column.name, *made}]
+    notes = [_matter(proposal, column), *leaks[:1]]
+    return "; ".join(filter(None, dict.fromkeys(notes)))
+
+
+def _matter(proposal: Proposal, column: Column) -> str:
     """What is the matter with a column; "" where nothing is."""
     why = [derived.why for derived in proposal.derive.values() if derived.raw == column.name]
     if why or column.finding is None or column.name in proposal.drop:

@@ -1,148 +1,94 @@
-"""Find columns that give the label away. Each of them alone tells it, on rows that it was not fitted on.
-
-That a value is missing may tell it, too: who has no date of cancellation did not cancel. Classes so rare that they may be faults
-of typing do not count: a column that tells the others gives the label away.
-"""
+"""Find columns that tell the target too well to be true, on rows that were not learned from: each alone, or all together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-PURE = 0.995
-"""A feature that alone tells the label this often gives it away."""
-EXACT = 0.999
-"""A feature that alone explains this share of a number's variance, or of its ranks' variance, gives it away."""
-BINS = 256
-"""Parts of a number's values, of which each may tell another label."""
+MOST_ROWS = 3_000
+FOLDS = 3
+FEWEST = 30
+"""Rows to judge by."""
+WRONG = 0.005
+"""The share of wrong answers up to which a score is too good to be true, or two rows."""
 RARE = 0.02
 """A class of a smaller share may be a fault of typing, where two others are larger."""
-FEWEST = 20
-"""Rows to judge by."""
-MOSTLY = 0.9
-"""Share of the rows with a value in a feature that are of one class. If it is at most half as large elsewhere, the
-value may be there because of the label.
-"""
+CARRIED = 0.9
+"""Share of the importance in a forest of the columns that are named."""
 
 
-def deciding_columns(
+def telling_columns(
     rows: pl.DataFrame, features: Sequence[str], target: str, *, is_number: bool
-) -> list[str]:
-    """Return the features that alone tell the target, a number if `is_number`, else a class."""
-    is_judged = np.random.default_rng(0).random(rows.height) < 0.5
+) -> tuple[list[str], list[str]]:
+    """Return the features each of which alone tells the target, a number if `is_number`, and those that do so together.
+
+    A tree of two cuts must tell nearly always whether the target is one of its classes, or above its median. Without the
+    features that do, a forest must tell the class.
+    """
+    rows = rows.filter(pl.col(target).is_not_null())
+    rows = rows.gather_every(-(-rows.height // MOST_ROWS) or 1) if rows.height else rows
     if is_number:
-        numbers = rows[target].cast(pl.Float64, strict=False)
-        is_stated = numbers.is_finite().fill_null(False).to_numpy()
-        # A few very large values have most of the variance, and hide that all others are told: ranks show it.
-        ranks = _codes(numbers).astype(np.float64)
-        tells = partial(_tells_number, (numbers.to_numpy(), ranks))
+        numbers = rows[target].cast(pl.Float64)
+        classes = (numbers > numbers.median()).to_numpy()
+        classes = classes if classes.any() else (numbers >= numbers.median()).to_numpy()
     else:
-        classes = _codes(rows[target])
-        is_stated, tells = _has_common_class(classes), partial(_tells_class, classes)
-    deciding = []
-    for name in features:
-        x = _parts(rows[name]) + 1
-        judged = is_stated & is_judged
-        if judged.sum() >= FEWEST and tells(x, is_stated & ~is_judged, judged):
-            deciding.append(name)
-    return deciding
+        counts = rows[target].value_counts().filter(pl.col("count") >= RARE * rows.height)
+        rows = rows.filter(pl.col(target).is_in(counts[target].to_list())) if len(counts) > 1 else rows
+        classes = rows[target].cast(pl.String).rank("dense").to_numpy()
+    if rows.height < FEWEST or len(np.unique(classes)) < 2:
+        return [], []
+    values = {name: _numbers(rows[name], classes) for name in features}
+    alone = [name for name in features if _tells_alone(values[name], classes)]
+    rest = [name for name in features if name not in alone]
+    return alone, _tell_together({name: values[name] for name in rest}, classes)
 
 
-def telling_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, str]]:
-    """The features that are "missing", "there", "0" or "not 0" where the target is one class of several, and nowhere else; and
-    that class.
-    """
-    is_judged = np.random.default_rng(0).random(rows.height) < 0.5
-    labels = rows[target].cast(pl.String)
-    codes, classes = _codes(labels), labels.drop_nulls().unique().sort().to_list()
-    is_stated = _has_common_class(codes)
-    judged = is_stated & is_judged
-    telling: dict[str, tuple[str, str]] = {}
-    for name in features if len(classes) > 2 and judged.sum() >= FEWEST else ():
-        is_missing = rows[name].is_null().to_numpy()
-        gaps = {"missing": is_missing, "there": ~is_missing}
-        if rows[name].dtype.is_numeric():
-            is_zero = (rows[name] == 0).fill_null(False).to_numpy()
-            gaps |= {"0": is_zero, "not 0": ~is_zero & ~is_missing}
-        for how, is_so in gaps.items():
-            if not (is_stated & is_so).any() or is_so.all():
-                continue
-            likeliest = int(np.bincount(codes[is_stated & is_so]).argmax())
-            is_it = (codes == likeliest).astype(np.int64)
-            if _tells_class(is_it, is_so.astype(np.int64), is_stated & ~is_judged, judged):
-                telling.setdefault(name, (how, classes[likeliest]))
-    return telling
+def _tells_alone(values: NDArray[np.float64], classes: NDArray[Any]) -> bool:
+    """Return whether two cuts of the values [n] tell one of the classes [n] from the others."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree, labels = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0), np.unique(classes)
+    return any(_is_too_good(tree, values[:, None], classes == label) for label in labels[len(labels) == 2 :])
 
 
-def likely_gaps(rows: pl.DataFrame, features: Sequence[str], target: str) -> dict[str, tuple[str, float]]:
-    """The features that are there nearly for one class alone, as notes of an exit interview; the class, and its share there."""
-    labels, likely = rows[target].cast(pl.String), {}
-    for name in features:
-        is_there = rows[name].is_not_null() & labels.is_not_null()
-        there, elsewhere = labels.filter(is_there), labels.filter(rows[name].is_null()).drop_nulls()
-        if min(len(there), len(elsewhere)) < FEWEST:
-            continue
-        likeliest = there.mode().sort()[0]
-        share = float((there == likeliest).mean())
-        if share >= MOSTLY and float((elsewhere == likeliest).mean()) <= share / 2:
-            likely[name] = likeliest, share
-    return likely
+def _tell_together(values: dict[str, NDArray[np.float64]], classes: NDArray[Any]) -> list[str]:
+    """Return the columns that carry a forest which tells the classes [n]; none where none does."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    if len(values) < 2:
+        return []
+    forest, matrix = RandomForestClassifier(20, random_state=0), np.column_stack(list(values.values()))
+    if not _is_too_good(forest, matrix, classes):
+        return []
+    weights = forest.fit(matrix, classes).feature_importances_
+    order = np.argsort(-weights)
+    n = int(np.searchsorted(np.cumsum(weights[order]), CARRIED)) + 1
+    return [list(values)[place] for place in order[:n]]
 
 
-def _has_common_class(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each row has a class that is not rare; where fewer than two are not, whether it has any."""
-    counts = np.bincount(codes[codes >= 0], minlength=1)
-    is_common = counts >= RARE * counts.sum()
-    return (codes >= 0) & (is_common[codes] if is_common.sum() > 1 else True)
+def _is_too_good(estimator: Any, matrix: NDArray[np.float64], classes: NDArray[Any]) -> bool:
+    from sklearn.model_selection import KFold
+
+    rarer = len(classes) - np.unique(classes, return_counts=True)[1].max()
+    most, n_wrong = min(max(2, WRONG * len(classes)), rarer / 20), 0
+    for learned, judged in KFold(FOLDS, shuffle=True, random_state=0).split(matrix):
+        answers = estimator.fit(matrix[learned], classes[learned]).predict(matrix[judged])
+        n_wrong += int((answers != classes[judged]).sum())
+        if n_wrong > most:
+            return False
+    return True
 
 
-def _tells_class(
-    truth: NDArray[np.int64], x: NDArray[np.int64], learned: NDArray[np.bool_], judged: NDArray[np.bool_]
-) -> bool:
-    """Whether the commonest class among learned rows of each part is that of nearly all judged rows there."""
-    k = int(truth.max()) + 1
-    counts = np.bincount(x[learned] * k + truth[learned], minlength=(int(x.max()) + 1) * k).reshape(-1, k)
-    answer = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
-    right = float(np.mean(answer[x[judged]] == truth[judged]))
-    most = float(np.bincount(truth[learned | judged]).max() / (learned | judged).sum())
-    return right >= max(PURE, 1 - (1 - most) / 20)
-
-
-def _tells_number(
-    truths: Sequence[NDArray[np.float64]],
-    x: NDArray[np.int64],
-    learned: NDArray[np.bool_],
-    judged: NDArray[np.bool_],
-) -> bool:
-    """Whether, by one of the truths, the mean of learned rows of each part leaves nearly none of the variance of judged rows.
-
-    A part without learned rows is between its neighbours.
-    """
-    counts = np.bincount(x[learned], minlength=int(x.max()) + 1)
-    is_learned = np.flatnonzero(counts)
-    for truth in truths:
-        sums = np.bincount(x[learned], weights=truth[learned], minlength=len(counts))
-        means = np.interp(np.arange(len(counts)), is_learned, sums[is_learned] / counts[is_learned])
-        spread = float(truth[judged].var())
-        if spread > 0 and float(np.mean((truth[judged] - means[x[judged]]) ** 2)) <= (1 - EXACT) * spread:
-            return True
-    return False
-
-
-def _parts(values: pl.Series) -> NDArray[np.int64]:
-    """Return each value's part, which is one text or one of `BINS` stretches of numbers, -1 where it is missing."""
-    if not values.dtype.is_numeric():
-        return _codes(values)
-    numbers = values.cast(pl.Float64, strict=False).to_numpy()
-    there = np.sort(numbers[np.isfinite(numbers)])
-    places = np.searchsorted(there, numbers) * BINS // max(len(there), 1)
-    return np.where(np.isfinite(numbers), places, -1)
-
-
-def _codes(values: pl.Series) -> NDArray[np.int64]:
-    """A number for each different value, -1 where it is missing."""
-    return values.rank("dense").cast(pl.Int64).fill_null(0).to_numpy() - 1
+def _numbers(values: pl.Series, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a column as numbers [n], NaN where missing; texts in the order of their commonest class."""
+    if values.dtype.is_numeric():
+        numbers = values.cast(pl.Float64)
+        return numbers.set(~numbers.is_finite().fill_null(True), None).to_numpy().astype(np.float64)
+    texts = pl.DataFrame({"text": values.cast(pl.String), "label": classes})
+    modes = texts.group_by("text").agg(pl.col("label").mode().min(), pl.len()).sort("label", "len", "text")
+    place = {text: float(index) for index, text in enumerate(modes["text"].to_list())}
+    return np.array([place[text] for text in texts["text"].to_list()])

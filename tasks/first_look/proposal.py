@@ -28,7 +28,7 @@ from storage.raw.recognition.findings import (
     unused_name,
 )
 from storage.raw.recognition.names import is_named_so, names_holders
-from storage.sql import check_predicate, literal
+from storage.sql import check_predicate, list_columns, literal
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
 
@@ -81,6 +81,7 @@ class Proposal:
         others: of a raw column that may be read in several ways, the other ones.
         drop: columns to leave out, and why.
         types: columns that are declared.
+        telling: columns that tell the target too well to be true, and the sentence; None before that is judged.
         missing: values that mean "missing", by column, as the person said.
         holder: a column that may name a person or a device, of whom several rows are.
         puts_aside: whether rows that cannot be read are put aside.
@@ -99,6 +100,7 @@ class Proposal:
     others: dict[str, list[Reading]] = field(default_factory=dict)
     drop: dict[str, str] = field(default_factory=dict)
     types: dict[str, ColumnType] = field(default_factory=dict)
+    telling: dict[str, str] | None = None
     missing: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     holder: str = ""
     puts_aside: bool = False
@@ -345,6 +347,9 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         )
         lines.append(f"types = {{ {types} }}")
     lines += _missing_lines(proposal)
+    for why, names in _telling(proposal).items():
+        lines.append(f"# {list_columns(names)}: {why}.")
+        lines.append("# If that is known only afterwards, add it to drop.")
     if not look.file.has_header:
         lines.append(f"columns = {json.dumps(list(look.file.columns))}")
     if proposal.holder:
@@ -354,6 +359,15 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     if look.n_duplicates > look.n_rows / 100:
         lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row: {REPEATED}")
     return lines
+
+
+def _telling(proposal: Proposal) -> dict[str, list[str]]:
+    """Why columns are named that tell the target and are not left out, with the columns."""
+    names: dict[str, list[str]] = {}
+    for name, why in (proposal.telling or {}).items():
+        if name not in proposal.drop:
+            names.setdefault(why, []).append(name)
+    return names
 
 
 def _missing_lines(proposal: Proposal) -> list[str]:

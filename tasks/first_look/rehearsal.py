@@ -1,7 +1,7 @@
 """Try a proposal before it is written. Its text is read as a run reads it, and the sample is typed as ingest would.
 
 What ingest and scale would refuse is mended in the proposal, or said; what only typed rows tell is told here: what the label is,
-and which columns are constant or give it away.
+and which columns are constant or tell it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from storage.raw import raw_files
 from storage.raw.public_rows import booleans
 from storage.raw.recognition.findings import means_missing, sql_name, tell_value
 from storage.raw.typed_rows import BAD, FAULT_COLUMN, NAMELESS, PUBLIC, SELECTED
-from storage.sql import literal
+from storage.sql import list_columns, literal
 from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.scale import classes_of, encoding_of
-from tasks.first_look.leaks import deciding_columns, likely_gaps, telling_gaps
+from tasks.first_look.leaks import telling_columns
 from tasks.first_look.proposal import Choose, Proposal, make_room
 from tasks.first_look.public_rules import YES
 from tasks.first_look.values import FirstLook, rows_by
@@ -71,15 +71,13 @@ def adjust_proposal(proposal: Proposal, choose: Choose) -> None:
         DataError: nothing can be learned from the file with this target or this rule.
         ConfigError: as a run would.
     """
-    kept: set[str] = set()
     make_room(proposal)
     for _ in range(ROUNDS):
         spec = proposal.spec()
         _check_features(proposal, spec.features((*proposal.look.file.columns, *spec.derive)), {})
         typed = type_rows(proposal.look, spec, is_number=proposal.label == "number")
-        if not _is_corrected(proposal, typed, choose, kept) and not make_room(proposal):
+        if not _is_corrected(proposal, typed, choose) and not make_room(proposal):
             break
-    _tell_leaks_left_out(proposal)
     public = typed.rows.filter(typed.is_public).to_arrow()
     encoding_of(public, typed.features, spec)
     if proposal.label == "class":
@@ -129,15 +127,15 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     )
 
 
-def _is_corrected(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
-    """Make the first correction needed, and return whether there was one. Columns in `kept` stay in any case."""
+def _is_corrected(proposal: Proposal, typed: TypedRows, choose: Choose) -> bool:
+    """Make the first correction needed, and return whether there was one."""
     return (
         (not proposal.label and _decide_label(proposal, typed))
         or _declare_types(proposal, typed)
         or _put_faults_aside(proposal, typed)
         or _leave_out_constants(proposal, typed)
-        or _leave_out_leaks(proposal, typed, choose, kept)
         or _make_public_enough(proposal, typed)
+        or _name_leaks(proposal, typed, choose)
     )
 
 
@@ -267,55 +265,25 @@ def _is_ticked(proposal: Proposal, name: str, column: pl.Series, public: pl.Data
     return name not in proposal.derive and all(NEARLY <= share <= 1 - NEARLY for share in there)
 
 
-def _leave_out_leaks(proposal: Proposal, typed: TypedRows, choose: Choose, kept: set[str]) -> bool:
-    leaks, target = {}, proposal.look.target
-    judged = [name for name in typed.features if name not in kept]
-    for name in deciding_columns(typed.rows, judged, proposal.target, is_number=proposal.label == "number"):
-        question = f"{name}: by itself it predicts {target} almost perfectly. Is it known before {target} is?"
-        if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-            leaks[name] = f"by itself it predicts {target} almost perfectly: known only afterwards, perhaps"
-    rest = [name for name in judged if name not in leaks and proposal.label == "class"]
-    for name, (how, label) in telling_gaps(typed.rows, rest, proposal.target).items():
-        question = f"{name}: it is {how} just where {target} is {label}. Is it known before {target} is?"
-        if choose(question, ("no: leave it out", "yes: keep it")) == 0:
-            leaks[name] = f"it is {how} just where {target} is {label}: known only afterwards, perhaps"
-    rest = [name for name in rest if name not in leaks]
-    likely = likely_gaps(typed.rows, rest, proposal.target)
-    for name, (label, share) in likely.items() if set(typed.features) - set(leaks) - set(likely) else ():
-        why = f"where it is there, {target} is {label} in {share:.0%} of rows"
-        if (
-            choose(f"{name}: {why}. Is it known before {target} is?", ("no: leave it out", "yes: keep it"))
-            == 0
-        ):
-            leaks[name] = f"{why}: known only afterwards, perhaps"
-    kept |= set(judged)
+def _name_leaks(proposal: Proposal, typed: TypedRows, choose: Choose) -> bool:
+    """Name the columns that tell the target too well to be true. They stay, unless the person leaves them out."""
+    if proposal.telling is not None:
+        return False
+    target, is_number = proposal.target, proposal.label == "number"
+    alone, together = telling_columns(typed.rows, typed.features, target, is_number=is_number)
+    listed = list_columns(together)
+    proposal.telling = dict.fromkeys(
+        alone, f"by itself it predicts {proposal.look.target} almost perfectly"
+    ) | dict.fromkeys(together, f"together {listed} predict {proposal.look.target} almost perfectly")
+    leaks = {}
+    for name, why in proposal.telling.items():
+        question = f"{name}: {why}. Is it known before {proposal.look.target} is?"
+        if choose(question, ("yes: keep it", "no: leave it out")) == 1:
+            leaks[name] = f"{why}: known only afterwards"
     for name, why in leaks.items():
         proposal.leave_out(name, why)
     _check_features(proposal, typed.features, leaks)
     return bool(leaks)
-
-
-def _tell_leaks_left_out(proposal: Proposal) -> None:
-    """Warn that a column left out as unusable would also give the label away, for whoever puts it back."""
-    import polars as pl
-
-    look, is_number = proposal.look, proposal.label == "number"
-    label = pl.col(look.target)
-    label = label.cast(pl.Float64, strict=False) if is_number else label.str.to_lowercase()
-    useless = [
-        column for column in look.columns if column.finding is not None and not column.finding.readings
-    ]
-    names = [
-        column.name
-        for column in useless
-        if column.name in proposal.drop and column.name in look.texts.columns
-    ]
-    deciding: set[str] = set()
-    for each in (pl.col(names), pl.col(names).is_null().cast(pl.String)):
-        rows = look.texts.select(label, each)
-        deciding |= set(deciding_columns(rows, names, look.target, is_number=is_number))
-    for name in deciding:
-        proposal.drop[name] += f"; by itself it predicts {look.target} almost perfectly"
 
 
 def _check_features(proposal: Proposal, features: Sequence[str], left_out: dict[str, str]) -> None:

@@ -164,7 +164,11 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     assert config.dataset.target == said["target"]
     for column, what in SEEN.get(name, {}).items():
         assert what in said["columns"][column]["note"]
-        assert column in config.dataset.drop or any(column in one for one in config.dataset.derive.values())
+        is_used = what == "by itself it predicts"
+        is_read = column in config.dataset.drop or any(
+            column in one for one in config.dataset.derive.values()
+        )
+        assert is_read is not is_used
     assert said["columns"].get("coded", {}).get("perhaps_missing", {}) == (
         {"-999": 167} if name == "coded.csv" else {}
     )

@@ -101,8 +101,6 @@ TICKED = {"_given": IS_TICKED.tolist()}
 WON = LABEL == "won"
 HOUR = calendar(DAYS) | {"_hour": HOURS.tolist()}
 ONLY_AT_WIN = "...by itself it predicts"
-DRAWN = {share: RNG.random(N) < np.where(WON, 0.5 * share, 0.5 * (1 - share)) for share in (0.95, 0.7)}
-THINGS = ("sent", "signed", "kept")
 COLUMNS = {
     # values, how their note begins (ends with ...: what is in it), and what is derived of them
     **{
@@ -143,14 +141,10 @@ COLUMNS = {
     "price": ([f"{i % 7}.{i % 90}" for i in ROW], "", {}),
     "odd": (["0.5" if i == 590 else "word" if i == 599 else "" for i in ROW], "nearly empty", None),
     "empty": ([""] * N, "empty", None),
-    "leaking_money": ([f"${1 + won}.00" for won in WON], ONLY_AT_WIN, None),
-    "leaking_date": ([f"2021-0{1 + won}-0{1 + i % 5}" for i, won in enumerate(WON)], ONLY_AT_WIN, None),
-    "happened": ([f"2021-0{1 + i % 7}-0{1 + i % 5}" if w else "" for i, w in enumerate(WON)], ONLY_AT_WIN, None),
+    "leaking_money": ([f"${1 + won}.00" for won in WON], ONLY_AT_WIN, {"_number": (1 + WON).tolist()}),
+    "leaking_date": ([f"2021-0{1 + won}-0{1 + i % 5}" for i, won in enumerate(WON)], ONLY_AT_WIN, {}),
+    "happened": ([f"2021-0{1 + i % 7}-0{1 + i % 5}" if w else "" for i, w in enumerate(WON)], ONLY_AT_WIN, {}),
     "told": ([f"stopped on day {i} of all days, sadly" if w else "" for i, w in enumerate(WON)], "free text: ", None),
-    **{
-        f"parcel_{share}": ([THINGS[i % 3] if is_there else None for i, is_there in enumerate(DRAWN[share])], note, read)
-        for share, note, read in ((0.95, "where it is there, y is won in 9", None), (0.7, "", {}))
-    },
     "two_notations": (
         [f"{i},25" if i % 2 else f"{i}.25" for i in ROW], "...more than one way", {"_number": [i + 0.25 for i in ROW]},
     ),
@@ -311,53 +305,63 @@ def ended(given, typed_so):
 
 
 @pytest.mark.parametrize(
-    ("given", "typed_so", "note"),
+    ("given", "typed_so", "is_told"),
     [
-        (1.0, "stays", "it is missing just where y is stays"),
-        (0.9, "stays", ""),
-        (1.0, "moves", "it is there just where y is is moved"),
-        (1.0, "a fault", "by itself it predicts y"),
-        (0.9, "a fault", "where it is there, y is moves in "),
+        (1.0, "stays", True),
+        (0.9, "stays", False),
+        (1.0, "moves", True),
+        (1.0, "a fault", True),
+        (0.9, "a fault", False),
     ],
 )
-def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_left_out(
-    tmp_path, given, typed_so, note
+def test_a_column_that_is_missing_or_there_just_for_one_of_several_classes_is_named_and_stays(
+    tmp_path, given, typed_so, is_told
 ):
     values, y = ended(given, typed_so)
-    out, said = first_look(tmp_path, ended=values, y=y)
-    told = said["columns"]["ended"]["note"]
-    assert told.startswith("dates" if not note else ("dates", note))
-    assert note in told
-    assert ("ended" in load(out).dataset.drop) is bool(note)
+    out, told = first_look(tmp_path, ended=values, y=y)
+    assert ("by itself it predicts y" in told["columns"]["ended"]["note"]) is is_told
+    assert ("add it to drop" in out.read_text()) is is_told
+    assert any(name.startswith("ended_") for name in load(out).dataset.derive)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.9])
-def test_a_number_that_is_0_but_for_one_of_several_classes_is_left_out(tmp_path, share):
+def test_a_number_that_is_0_but_for_one_of_several_classes_is_named(tmp_path, share):
     y = RNG.choice(["kept", "returned", "exchanged"], N)
     refund = np.where((y == "returned") & (RNG.random(N) < share), RNG.integers(5, 90, N), 0)
-    _, said = first_look(tmp_path, refund=refund, y=y)
-    told = "it is 0 just" if share < 1 else "it is not 0 just where y is returned"
-    assert (told in said["columns"]["refund"]["note"]) is (share == 1)
+    _, told = first_look(tmp_path, refund=refund, y=y)
+    assert ("by itself it predicts y" in told["columns"]["refund"]["note"]) is (share == 1)
 
 
-def test_a_number_that_tells_classes_which_are_digits_is_left_out(tmp_path):
+@pytest.mark.parametrize("size", [60, 300, 600])
+def test_a_number_that_tells_classes_which_are_digits_is_named_in_a_file_of_any_size(tmp_path, size):
+    path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
     odd = [f"{10 * won + i % 9}.5" for i, won in enumerate(WON)]
-    out, said = first_look(tmp_path, odd=odd, y=WON * 1)
-    assert "by itself it predicts" in said["columns"]["odd"]["note"]
-    assert "odd" in load(out).dataset.drop
+    pl.DataFrame({"x": NUMBER, "odd": odd, "y": WON * 1}).head(size).write_csv(path)
+    assert "by itself it predicts" in looked_at(path, out)["columns"]["odd"]["note"]
+    assert load(out).dataset.drop == ()
 
 
-@pytest.mark.parametrize(("noise", "is_left_out"), [(0.0, True), (0.1, False)])
-def test_a_multiple_of_a_heavy_tailed_target_is_left_out_and_a_strong_feature_is_none(
-    tmp_path, noise, is_left_out
-):
+@pytest.mark.parametrize(("noise", "is_named"), [(0.0, True), (0.1, False)])
+def test_a_multiple_of_a_heavy_tailed_target_is_named_and_a_strong_feature_is_not(tmp_path, noise, is_named):
     rng = np.random.default_rng(7)
     y = np.exp(rng.normal(3, 1, 2000)) * np.where(rng.random(2000) < 0.004, 40, 1)
     gross = 1.19 * y * np.exp(rng.normal(0, noise, 2000))
     table = {"x": rng.normal(size=2000).round(2), "gross": gross.round(2), "y": y.round(2)}
     pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
-    looked_at(tmp_path / "rows.csv", tmp_path / "rows.toml")
-    assert ("gross" in load(tmp_path / "rows.toml").dataset.drop) is is_left_out
+    told = looked_at(tmp_path / "rows.csv", tmp_path / "rows.toml")["columns"]["gross"]["note"]
+    assert ("by itself it predicts" in told) is is_named
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_columns_that_tell_the_target_together_are_named(tmp_path, noise):
+    rng = np.random.default_rng(8)
+    a, b = rng.random((2, 1500)) < 0.5
+    y = np.where((a ^ b) ^ (rng.random(1500) < noise), "won", "lost")
+    table = {"x": rng.normal(size=1500).round(2), "begun": a * 1, "ended": b * 1, "y": y}
+    pl.DataFrame(table).write_csv(tmp_path / "rows.csv")
+    told = looked_at(tmp_path / "rows.csv", tmp_path / "rows.toml")["columns"]
+    note = "" if noise else "together begun, ended predict y almost perfectly"
+    assert sorted(column["note"] for column in told.values()) == sorted(["", "", note, note])
 
 
 @pytest.mark.parametrize("end", ["1,2\n", "1,2\n" * 6, "Total,600,\n"])
