@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, product
+from itertools import groupby
 
 from ldptree.errors import DataError
 from ldptree.plain_text import make_visible, put_on_one_line
@@ -32,14 +32,10 @@ from storage.sql import check_predicate, list_columns, literal
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
 
-MOST_LINES = 40
 SHARE = 0.1
 """Of the rows that a trial takes for public where nothing says which are."""
 FEWEST = 150
 """Rows that are public so, at least, while that is no more than half of them."""
-WIDTH = 110
-MOST_WRAPPED = 60
-"""Columns that are left out in lines of that width; more stand in one line."""
 LONGEST_WHY = 180
 """Characters of a reason, long enough for a column with two ways to read it."""
 EPSILON = 1.0
@@ -271,39 +267,16 @@ def _may_be_holder(column: Column, look: FirstLook) -> bool:
     return not finding.readings
 
 
-def make_room(proposal: Proposal) -> bool:
-    """Leave out columns to be read, the last first, until the text is no longer than `MOST_LINES`; whether some were."""
-    is_shorter = False
-    while len(write_toml(proposal).splitlines()) > MOST_LINES:
-        raw = next(
-            (
-                derived.raw
-                for derived in reversed(proposal.derive.values())
-                if derived.raw != proposal.look.target
-            ),
-            "",
-        )
-        if not raw:
-            break
-        is_shorter = True
-        for name in [name for name, derived in proposal.derive.items() if derived.raw == raw]:
-            proposal.leave_out(name, "numbers or dates to be read, for which there was no room")
-    return is_shorter
-
-
 def write_toml(proposal: Proposal) -> str:
-    """The configuration, with other ways to read its columns as comments where there is room."""
-    tail = [
+    """The configuration, with other ways to read its columns as comments."""
+    lines = [
+        *_fixed_lines(proposal),
+        *_drop_lines(proposal.drop),
+        *_derive_lines(proposal.derive, proposal.others),
         "",
         "[privacy]",
         f"epsilon = {EPSILON}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
     ]
-    fixed, drop = _fixed_lines(proposal), proposal.drop
-    ways = _drop_by_column(drop), _drop_by_kind(drop), _drop_packed(drop)
-    for others, drop_lines in product((proposal.others, {}), ways):
-        lines = [*fixed, *drop_lines, *_derive_lines(proposal.derive, others), *tail]
-        if len(lines) <= MOST_LINES:
-            break
     return "\n".join(lines) + "\n"
 
 
@@ -400,50 +373,13 @@ def _beside(line: str, comment: str) -> str:
     return f"{line:<38} # {put_on_one_line(comment)}"
 
 
-def _drop_by_column(drop: Mapping[str, str]) -> list[str]:
-    """`drop`, a line a column with why."""
-    return _drop_list([_beside(f"    {toml_text(column)},", _short(why)) for column, why in drop.items()])
-
-
-def _drop_by_kind(drop: Mapping[str, str]) -> list[str]:
-    """The same, a line or two a kind of reason."""
-    lines = []
-    for kind, columns in _kinds(drop).items():
-        first, *more = _wrap(columns)
-        why, *others = dict.fromkeys(columns.values())
-        lines += [_beside(first, _short(kind if others else why)), *more]
-    return _drop_list(lines)
-
-
-def _drop_packed(drop: Mapping[str, str]) -> list[str]:
-    """The same in as few lines as there can be, with all kinds of reason above."""
-    packed = ["".join(_wrap(drop))] if len(drop) > MOST_WRAPPED else _wrap(drop)
-    why = [f"# left out: {_short('; '.join(sorted(_kinds(drop))))}"] if drop else []
-    return [*why, *_drop_list(packed if drop else [])]
-
-
-def _drop_list(lines: list[str]) -> list[str]:
-    return ["drop = [", *lines, "]"] if lines else []
-
-
-def _kinds(drop: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Columns and why they are left out, by the kind of reason."""
-    kinds: dict[str, dict[str, str]] = {}
+def _drop_lines(drop: Mapping[str, str]) -> list[str]:
+    """`drop`, a line for each reason with the columns that have it."""
+    columns: dict[str, list[str]] = {}
     for column, why in drop.items():
-        kind = re.match(r"(?:[^:,(]|\([^)]*+\)?)*+", why)  # up to a comma or colon that is in no parenthesis
-        kinds.setdefault(kind[0] if kind else why, {})[column] = why
-    return kinds
-
-
-def _wrap(columns: Iterable[str]) -> list[str]:
-    """The names as items of a list of TOML, in lines of `WIDTH`."""
-    lines = ["   "]
-    for column in columns:
-        word = f" {toml_text(column)},"
-        if len(lines[-1]) + len(word) > WIDTH and lines[-1].strip():
-            lines.append("   ")
-        lines[-1] += word
-    return lines
+        columns.setdefault(_short(why), []).append(toml_text(column))
+    lines = [_beside(f"    {', '.join(names)},", why) for why, names in columns.items()]
+    return ["drop = [", *lines, "]"] if lines else []
 
 
 def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[Reading]]) -> list[str]:

@@ -23,7 +23,7 @@ from storage.sql import list_columns, literal
 from tasks.data.ingest_plan import IngestPlan, RowRules
 from tasks.data.scale import classes_of, encoding_of
 from tasks.first_look.leaks import telling_columns
-from tasks.first_look.proposal import Choose, Proposal, make_room
+from tasks.first_look.proposal import Choose, Proposal
 from tasks.first_look.public_rules import YES
 from tasks.first_look.values import FirstLook, rows_by
 
@@ -71,12 +71,11 @@ def adjust_proposal(proposal: Proposal, choose: Choose) -> None:
         DataError: nothing can be learned from the file with this target or this rule.
         ConfigError: as a run would.
     """
-    make_room(proposal)
     for _ in range(ROUNDS):
         spec = proposal.spec()
         _check_features(proposal, spec.features((*proposal.look.file.columns, *spec.derive)), {})
         typed = type_rows(proposal.look, spec, is_number=proposal.label == "number")
-        if not _is_corrected(proposal, typed, choose) and not make_room(proposal):
+        if not _is_corrected(proposal, typed, choose):
             break
     public = typed.rows.filter(typed.is_public).to_arrow()
     encoding_of(public, typed.features, spec)
