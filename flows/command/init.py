@@ -19,6 +19,7 @@ from schemas.dataset import name_tidy_copy, parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
 from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
+from storage.sql import list_columns
 from tasks.first_look.column import Column
 from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose, write_toml
 from tasks.first_look.rehearsal import adjust_proposal
@@ -214,11 +215,11 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         for proposed in seen.publics
         if proposed.rule != rule[0]
     ]
-    if proposal.holder:
+    if proposal.holders:
         lines.append(
-            f"people     each row is one person. If {proposal.holder} names a person or device with several rows, "
-            f'write holder = "{proposal.holder}"'
+            f"people     each row is one person. Columns that repeat: {list_columns(proposal.holders)}. Where one of them"
         )
+        lines.append("           names a person or device with several rows, write it as dataset.holder")
     shown = [column for column in seen.columns if _note(proposal, column)]
     lines += [
         f"{_use(proposal, column):<10} {column.name}: {_note(proposal, column)}" for column in shown[:LISTED]
@@ -291,7 +292,7 @@ def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
         "label": proposal.label,
         "public": proposal.public[0],
         "public_proposals": [{"rule": proposed.rule, "why": proposed.why} for proposed in seen.publics],
-        "holder_proposal": proposal.holder or None,
+        "holder_proposals": proposal.holders,
         "columns": {
             column.name: {
                 "type": column.type,

@@ -27,7 +27,6 @@ from storage.raw.recognition.findings import (
     toml_text,
     unused_name,
 )
-from storage.raw.recognition.names import is_named_so, names_holders
 from storage.sql import check_predicate, list_columns, literal
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
@@ -39,6 +38,8 @@ FEWEST = 150
 LONGEST_WHY = 180
 """Characters of a reason, long enough for a column with two ways to read it."""
 EPSILON = 1.0
+MOST_ROWS_EACH, REPEAT, MOST_HOLDERS = 50, 0.9, 5
+"""Rows of a value on average, the share of rows whose value comes again, and columns that are listed."""
 REPEATED = "scores may look too good, as a model has seen copies of what it is tried on"
 
 Choose = Callable[[str, Sequence[str]], int]
@@ -79,7 +80,7 @@ class Proposal:
         types: columns that are declared.
         telling: columns that tell the target too well to be true, and the sentence; None before that is judged.
         missing: values that mean "missing", by column, as the person said.
-        holder: a column that may name a person or a device, of whom several rows are.
+        holders: columns of which one may name a person or a device of whom several rows are.
         puts_aside: whether rows that cannot be read are put aside.
     """
 
@@ -98,7 +99,7 @@ class Proposal:
     types: dict[str, ColumnType] = field(default_factory=dict)
     telling: dict[str, str] | None = None
     missing: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
-    holder: str = ""
+    holders: list[str] = field(default_factory=list)
     puts_aside: bool = False
 
     def leave_out(self, name: str, why: str) -> None:
@@ -193,10 +194,7 @@ def propose(
         and next(c for c in look.columns if c.name == look.target).type == "text"
     ):
         _join_classes(proposal)
-    people = [
-        column.name for column in look.columns if column.name != look.target and _may_be_holder(column, look)
-    ]
-    proposal.holder = next(filter(names_holders, people), people[0] if people else "")
+    proposal.holders = _repeating_columns(look)
     return proposal
 
 
@@ -258,13 +256,18 @@ def _choose_reading(finding: Finding, choose: Choose) -> Reading:
     ]
 
 
-def _may_be_holder(column: Column, look: FirstLook) -> bool:
-    """Whether an identifier comes several times, as a person does; how often, rows that are sorted by it do not tell."""
-    if not is_named_so(column.name) or column.n_values >= 0.95 * look.n_rows:
-        return False
-    if (finding := column.finding) is None or finding.is_code:
-        return column.n_values > (FEW if names_holders(column.name) else look.n_rows / 50)
-    return not finding.readings
+def _repeating_columns(look: FirstLook) -> list[str]:
+    """Return columns of texts or whole numbers that may name who has several rows: many values, and most of them repeat."""
+    repeating = []
+    for column in look.columns:
+        is_name = column.finding is None or column.finding.is_code or not column.finding.readings
+        is_many = max(FEW, look.n_rows / MOST_ROWS_EACH) < column.n_values <= look.n_rows / 2
+        if column.name != look.target and is_name and is_many and column.type in ("integer", "text"):
+            counts = look.texts[column.name].drop_nulls().value_counts()["count"]
+            if (counts > 1).any() and int(counts.filter(counts > 1).sum()) >= REPEAT * int(counts.sum()):
+                repeating.append(column)
+    repeating.sort(key=lambda column: column.n_values, reverse=True)
+    return [column.name for column in repeating[:MOST_HOLDERS]]
 
 
 def write_toml(proposal: Proposal) -> str:
@@ -325,10 +328,14 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         lines.append("# If that is known only afterwards, add it to drop.")
     if not look.file.has_header:
         lines.append(f"columns = {json.dumps(list(look.file.columns))}")
-    if proposal.holder:
-        why = "where this names a person or device of whom several rows are"
-        why += "; then take it out of drop" if proposal.holder in proposal.drop else ""
-        lines.append(_beside(f"# holder = {toml_text(proposal.holder)}", why))
+    if proposal.holders:
+        lines.append("# These repeat. Does one of them name a person or device of whom several rows are?")
+        lines += [
+            _beside(f"# holder = {toml_text(name)}", "then take it out of drop")
+            if name in proposal.drop
+            else f"# holder = {toml_text(name)}"
+            for name in proposal.holders
+        ]
     if look.n_duplicates > look.n_rows / 100:
         lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row: {REPEATED}")
     return lines

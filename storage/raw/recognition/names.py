@@ -1,11 +1,10 @@
-"""Recognise columns that name a row and that no tree could split, as identifiers, row numbers and free text."""
+"""Recognise by their values columns that name a row and that no tree could split, as identifiers, row numbers, free text."""
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
-from collections.abc import Collection, Sequence, Sized
+from collections.abc import Sequence, Sized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,6 @@ UNLIKELY = math.log(1e-6)
 """The chance, as a logarithm, below which it is no chance that whole numbers are all different."""
 LONG_NUMBER = 9
 """Digits of a number that is a name, where all have as many and no two are alike."""
-LARGE = 10_000
-"""Numbers below are those of a few shops, regions or firms, so that there must be more of them in a column of identifiers."""
 WORDS = 4
 """Words in a value of free text, on average, at least."""
 
@@ -30,120 +27,6 @@ _FORMS = {
     "e-mail addresses": re.compile(r"[^@\s]++@[^@\s][^@\s.]*+\.[^@\s]++"),
     "web addresses": re.compile(r"https?://\S+", re.IGNORECASE),
 }
-_HOLDERS = frozenset(
-    [
-        "person",
-        "patient",
-        "customer",
-        "client",
-        "user",
-        "member",
-        "passenger",
-        "household",
-        "device",
-        "employee",
-        "student",
-        "driver",
-        "subscriber",
-        "respondent",
-        "kunde",
-        "kundin",
-        "patientin",
-        "nutzer",
-        "benutzer",
-        "haushalt",
-        "gerat",
-        "mitglied",
-        "mitarbeiter",
-        "fahrgast",
-        "teilnehmer",
-        "cliente",
-        "usuario",
-        "persona",
-        "paciente",
-        "hogar",
-        "dispositivo",
-        "empleado",
-        "alumno",
-        "utilisateur",
-        "utilisatrice",
-        "personne",
-        "menage",
-        "foyer",
-        "appareil",
-        "adherent",
-        "abonne",
-        "salarie",
-        "usager",
-        "utente",
-        "paziente",
-        "famiglia",
-        "dipendente",
-        "pessoa",
-        "utilizador",
-        "aparelho",
-        "klant",
-        "gebruiker",
-        "persoon",
-        "huishouden",
-        "apparaat",
-        "medewerker",
-        "deelnemer",
-        "klient",
-        "uzytkownik",
-        "pacjent",
-        "kund",
-        "anvandare",
-        "hushall",
-        "bruger",
-        "bruker",
-        "husstand",
-    ]
-)
-"""The last word of the name of a column that tells holders apart, who may have several rows each; without its accents."""
-_ID_WORDS = frozenset(
-    {
-        "id",
-        "ids",
-        "uuid",
-        "guid",
-        "key",
-        "rowid",
-        "index",
-        "idx",
-        "unnamed",
-        "number",
-        "nr",
-        "no",
-        "ref",
-        "reference",
-    }
-    | {
-        "account",
-        "phone",
-        "telephone",
-        "mobile",
-        "ssn",
-        "isbn",
-        "ean",
-        "barcode",
-        "serial",
-        "vin",
-        "licence",
-        "license",
-    }
-    | {
-        "ticket",
-        "invoice",
-        "receipt",
-    }
-    | _HOLDERS
-)
-"""The last word of the name of a column that identifies."""
-_ENDS_OF_IDS = ("nr", "nummer")
-"""Ends of such words in languages that write compounds as one word, such as "Kundennr"."""
-_IDS = frozenset({"id", "ids", "uuid", "guid"})
-"""Those of them that name nothing but an identifier, whether its numbers come once or again and again."""
 
 
 def recognise_numbers(sample: ColumnSample) -> Finding | None:
@@ -157,17 +40,11 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     values = np.array(sample.head).astype(np.float64)
     n_different = len(np.unique(values))
     if n_different < NEARLY * len(values):
-        fewest = FEW if float(values.min()) >= LARGE else LEVELS_LISTED
-        if n_different <= fewest or not is_named_so(sample.column, _IDS):
-            return None
-        return Finding(
-            column=sample.column,
-            sentence=f"identifiers: it is called so, and has {n_different:,} different numbers in {_tell_count(values)} values",
-        )
+        return None
     alike = "all different" if n_different == len(values) else "nearly all different"
     if bool((np.diff(values) >= 0).all()):
         what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
-    elif is_named_so(sample.column) or _are_long(sample.head) or _is_no_chance(values, n_different):
+    elif _are_long(sample.head) or _is_no_chance(values, n_different):
         what, why = "identifiers", ", which cannot be a coincidence"
     else:
         return None
@@ -201,22 +78,6 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
 def _tell_count(values: Sized) -> str:
     """How many values were compared; of more than those, the first."""
     return f"{'the first ' if len(values) == HEAD else ''}{len(values):,}"
-
-
-def names_holders(column: str) -> bool:
-    """Whether the last word of the name is one for a person or a device, as in "Cliente" and "sensor device"."""
-    return is_named_so(column, _HOLDERS)
-
-
-def is_named_so(column: str, words_of_ids: Collection[str] = _ID_WORDS) -> bool:
-    """Return whether the last word identifies, as "id" in trip_id, tripId and "Trip ID", not in "paid"."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", column) if not unicodedata.combining(c))
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", plain)
-    letters = [word.lower() for word in words if not word.isdigit()]
-    if not letters:
-        return False
-    is_compound = words_of_ids is _ID_WORDS and letters[-1].endswith(_ENDS_OF_IDS)
-    return is_compound or letters[-1] in words_of_ids or letters[0] == "unnamed"
 
 
 def _are_long(texts: Sequence[str]) -> bool:

@@ -28,9 +28,6 @@ _PLAIN = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 _BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
 _CODE = re.compile(r"0[0-9]+")
 _VERSION = re.compile(r"[0-9]{1,3}\.(?P<minor>[0-9]{1,3})")
-_NAMED_VERSION = re.compile(
-    r"version|firmware|release|revision|(?<![a-z])(?:fw|sw|ver|rev)(?![a-z])", re.IGNORECASE
-)
 LARGEST_MINOR = 50
 """Decimals from here on belong to numbers. Second parts of versions count up from 0."""
 FEW_LEVELS = 20
@@ -94,7 +91,7 @@ def recognise_versions(sample: ColumnSample) -> Finding | None:
     is_counted = (
         any(len(minor) == 1 for minor in minors) and "10" in minors and max(map(int, minors)) < LARGEST_MINOR
     )
-    if not (is_counted or _NAMED_VERSION.search(sample.column)):
+    if not is_counted:
         return None
     shown = max({*sample.spread}, key=lambda text: (len(text), text))
     return Finding(column=sample.column, sentence=f"versions and no numbers, as in {shown!r}", is_code=True)
