@@ -33,6 +33,14 @@ class Column:
     is_declared_text: bool = False
     apart: Mapping[int | float | str, int] = field(default_factory=dict)
 
+    def declared_type(self, *, is_feature: bool) -> ColumnType:
+        """The type that the configuration declares: a feature that is whole here may well not be so elsewhere."""
+        if self.finding is not None and self.finding.readings:
+            return "integer" if self.finding.is_whole and self.type in ("integer", "number") else "text"
+        if self.is_declared_text:
+            return "text"
+        return "number" if is_feature and self.type == "integer" else self.type
+
     def tell_apart(self, n_rows: int) -> str:
         """The values that may stand for "missing", with their counts; "" where there are none."""
         return " and ".join(f"{value} ({n:,} of {n_rows:,} rows)" for value, n in self.apart.items())

@@ -121,14 +121,20 @@ class Proposal:
         taken = (*(column.name for column in self.look.columns), *self.derive)
         new, why = unused_name(new_name(name, "given"), taken), f"ticked ({mark}) or left blank"
         self.derive[new] = Derived(name, f"{sql_name(name)} IS NOT NULL", why)
-        self.drop[name] = f"{why}; read below"
+        self.drop[name] = "read below"
         return new
+
+    @property
+    def left_out(self) -> set[str]:
+        """The columns of which nothing is used, not even by one that is derived."""
+        return {*self.drop} - {derived.raw for derived in self.derive.values()}
 
     @property
     def columns_apart(self) -> list[Column]:
         """The columns with values that may stand for "missing", the target first, but for those that are left out."""
-        left_out = {*self.drop} - {derived.raw for derived in self.derive.values()}
-        columns = [column for column in self.look.columns if column.apart and column.name not in left_out]
+        columns = [
+            column for column in self.look.columns if column.apart and column.name not in self.left_out
+        ]
         return sorted(columns, key=lambda column: column.name != self.look.target)
 
     @property
@@ -164,11 +170,9 @@ def propose(
             proposal.missing[column.name] = tuple(column.apart)
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
-        if column.name in rule_columns:
-            continue
-        if finding is None or finding.is_code:
-            if column.is_declared_text:
-                proposal.types[column.name] = "text"
+        if column.n_values and look.file.family(column.name) == "text":
+            proposal.types[column.name] = column.declared_type(is_feature=not is_target)
+        if column.name in rule_columns or finding is None or finding.is_code:
             continue
         if finding.readings:
             reading = _choose_reading(finding, choose)
@@ -180,9 +184,7 @@ def propose(
             proposal.others[column.name] = others
             for new, text in reading.derive:
                 proposal.derive[new] = Derived(column.name, text, why)
-            if column.is_declared_text:
-                proposal.types[column.name] = "text"
-                proposal.drop[column.name] = f"{finding.sentence}; read below"
+            proposal.drop[column.name] = "read below"
         elif not is_target:
             proposal.drop[column.name] = finding.sentence
         elif finding.is_mixed:
@@ -218,8 +220,7 @@ def _join_classes(proposal: Proposal) -> None:
     proposal.derive[proposal.target] = Derived(
         name, f"CASE {sql_name(name)} {whens} ELSE {sql_name(name)} END", why
     )
-    proposal.types[name] = "text"
-    proposal.drop[name] = "class names joined; read below"
+    proposal.drop[name] = "read below"
 
 
 def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:
@@ -317,10 +318,9 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     if proposal.puts_aside:
         aside = 'public rows that cannot be read are put aside; private ones report "outside"'
         lines.append(_beside('on_bad_rows = "quarantine"', aside))
-    if proposal.types:
-        types = ", ".join(
-            f"{toml_key(column)} = {toml_text(kind)}" for column, kind in proposal.types.items()
-        )
+    used = {name: kind for name, kind in proposal.types.items() if name not in proposal.left_out}
+    if used:
+        types = ", ".join(f"{toml_key(column)} = {toml_text(kind)}" for column, kind in used.items())
         lines.append(f"types = {{ {types} }}")
     lines += _missing_lines(proposal)
     for why, names in _telling(proposal).items():
@@ -393,7 +393,7 @@ def _derive_lines(derive: Mapping[str, Derived], others: Mapping[str, Sequence[R
     """Return `[dataset.derive]`, with reasons beside columns and other readings as comments below them."""
     if not derive:
         return []
-    head = "[dataset.derive]                       # columns that must be read first are left out themselves"
+    head = "[dataset.derive]"
     lines, before = ["", head], ""
     for raw, made in groupby(derive.items(), key=lambda pair: pair[1].raw):
         for name, derived in made:

@@ -51,7 +51,6 @@ class TypedRows:
         rows: those that may be looked at, with the columns that are kept or derived.
         is_public: of each, whether the rule makes it public.
         features: the columns that a tree could split on.
-        types: the type of each raw column.
         faults: of the rows, those that cannot be used, by the column of the first fault.
         n_rejected: lines of the sample that are no rows.
     """
@@ -59,7 +58,6 @@ class TypedRows:
     rows: pl.DataFrame
     is_public: pl.Series
     features: tuple[str, ...]
-    types: dict[str, str]
     faults: Counter[str]
     n_rejected: int
 
@@ -120,7 +118,6 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
         rows=table.drop(PUBLIC, SELECTED, BAD, NAMELESS),
         is_public=pl.concat(masks),
         features=plan.spec.features([column.name for column in plan.query.kept], plan.rule_columns),
-        types=dict(plan.query.types),
         faults=faults,
         n_rejected=n_rejected,
     )
@@ -130,7 +127,6 @@ def _is_corrected(proposal: Proposal, typed: TypedRows, choose: Choose) -> bool:
     """Make the first correction needed, and return whether there was one."""
     return (
         (not proposal.label and _decide_label(proposal, typed))
-        or _declare_types(proposal, typed)
         or _put_faults_aside(proposal, typed)
         or _leave_out_constants(proposal, typed)
         or _make_public_enough(proposal, typed)
@@ -193,24 +189,6 @@ def _unknown_labels(values: Sequence[object]) -> list[str]:
         value for value in values if isinstance(value, str) and means_missing(value) and value.lower() != "x"
     ]
     return unknown if len(values) - len(unknown) > 1 else []
-
-
-def _declare_types(proposal: Proposal, typed: TypedRows) -> bool:
-    """Declare what public rows tell otherwise than all rows that were looked at."""
-    as_seen = {column.name: column.type for column in proposal.look.columns}
-    numbers = {"integer", "number"}
-    other = {
-        name: as_seen[name]
-        for name, kind in typed.types.items()
-        if kind != as_seen[name]
-        and not numbers >= {kind, as_seen[name]}
-        and name not in proposal.types
-        and proposal.look.column(name).finding is None
-        and proposal.look.public is None
-        and proposal.look.column(name).n_values > 0
-    }
-    proposal.types |= other
-    return bool(other)
 
 
 def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:

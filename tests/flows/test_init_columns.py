@@ -369,5 +369,5 @@ def test_a_category_of_which_half_the_rows_hold_a_number_is_pinned_as_a_text(tmp
     """Told from the rows that a run draws, it would be a number of which the other half are faults."""
     truck = np.where(ROW > 0.43 * N, "-9", np.where(RNG.random(N) < 0.1, "Yes", "No"))
     out, _ = first_look(tmp_path, truck=truck)
-    assert load(out).dataset.types == {"truck": "text"}
+    assert load(out).dataset.types == {"number": "number", "truck": "text", "y": "text"}
     assert typed(tmp_path, out)["truck"].to_list() == truck.tolist()
