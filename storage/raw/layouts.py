@@ -30,8 +30,6 @@ _TOTALS = re.compile(
 )
 """What a line of totals begins with."""
 _NUMBER = re.compile(r"[-+]?(?:[0-9]++(?:[.,][0-9]++)?|[.,][0-9]++)(?:[eE][-+]?[0-9]++)?")
-_IMPORT_ID = re.compile(r'\{ ?"ImportId" ?:.*\}', re.DOTALL)
-"""What each field of Qualtrics' last header is; its second one holds the texts of the questions."""
 _AMOUNT = re.compile(r"[$€£]? ?[-+]?([0-9]{1,3}([,.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)? ?[%$€£]?")
 
 
@@ -111,7 +109,7 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
                 zip(records[: MOST_TITLES + 1], [*records[1:], []], strict=False)
             )
             if (len(record) == n_fields or _lacks_name(record, n_fields))
-            and _filled(record) >= 0.6 * typical
+            and (_filled(record) >= 0.6 * typical or name in map(str.strip, record))
             and not _is_comment(record, below)
         ),
         0,
@@ -132,6 +130,9 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
         )
     rows = records[place + 1 :]
     repeats_header = any(tuple(cell.strip() for cell in record) == names for record in rows)
+    n_subheaders = _count_subheaders(rows)
+    if n_subheaders and "" in names and len(rows[0]) == len(names):
+        names = _join_names(names, rows[0])
     if lacks_name:
         is_first = any(record[-1].strip() for record in rows if len(record) == n_fields)
         names = ("row", *names) if is_first else (*names, "")
@@ -145,7 +146,7 @@ def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
         n_above=_line_of(text, delimiter, place),
         lacks_name=lacks_name,
         ends=ends,
-        n_subheaders=_count_subheaders(rows),
+        n_subheaders=n_subheaders,
         repeats_header=repeats_header,
     )
 
@@ -362,20 +363,38 @@ def _filled(record: Sequence[str]) -> int:
 
 
 def _count_subheaders(rows: Sequence[Sequence[str]]) -> int:
-    """Records below the header that are headers too."""
-    for index, record in enumerate(rows[:2]):
-        if all(_IMPORT_ID.fullmatch(cell.strip()) for cell in record if cell.strip()):
-            return index + 1
-    return int(_are_units(rows[:1], rows[1:]))
+    """Count the records below the header that are headers too, such as units, or what a survey writes below its questions."""
+    return sum(
+        1
+        for _ in takewhile(
+            lambda index: _is_subheader(rows[index], rows[index + 1 :]), range(min(2, len(rows)))
+        )
+    )
 
 
-def _are_units(first: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the record below the header holds texts in every column of numbers, and there are at least two of these."""
-    if not first or len(rows) < 3:
-        return False
-    numeric = []
-    for index, cell in enumerate(first[0]):
+def _is_subheader(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a record holds texts that none of the rows has, though columns of these hold numbers or repeat."""
+    n_telling = 0
+    for index, cell in enumerate(map(str.strip, record)):
         below = [row[index].strip() for row in rows if index < len(row) and row[index].strip()]
-        if below and sum(_NUMBER.fullmatch(value) is not None for value in below) >= 0.9 * len(below):
-            numeric.append(cell.strip())
-    return sum(map(bool, numeric)) > 1 and not any(_NUMBER.fullmatch(cell) for cell in numeric)
+        if {*below} == {cell}:
+            continue  # a box to tick, which is marked by its own name
+        if cell and (_NUMBER.fullmatch(cell) or cell in below):
+            return False
+        n_numbers = sum(_NUMBER.fullmatch(value) is not None for value in below)
+        n_telling += (
+            bool(cell)
+            and len(below) > 1
+            and (n_numbers >= 0.9 * len(below) or len({*below}) <= len(below) / 2)
+        )
+    return n_telling > 1
+
+
+def _join_names(names: Sequence[str], below: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a header whose cells are merged: beside a blank each has what stands below it, too."""
+    joined, last = [], ""
+    for index, name in enumerate(names):
+        last = name or last
+        is_merged = not name or (index + 1 < len(names) and not names[index + 1])
+        joined.append(" ".join(filter(None, (last, below[index].strip()))) if is_merged else name)
+    return tuple(joined)

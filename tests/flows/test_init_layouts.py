@@ -41,6 +41,19 @@ LAID_OUT = {
         "2 more headers below the first",
         60,
     ),
+    "survey.csv": (
+        "id,Sex,y\n,Response,Response\n" + "1,Male,yes\n2,Female,no\n" * 30,
+        "y",
+        "second header",
+        60,
+    ),
+    "merged.csv": (
+        "id,Which do you eat?,,,y\n,Bread,Fish,Other,Response\n"
+        + "1,Bread,,x,yes\n2,,Fish,,no\n3,Bread,Fish,,no\n" * 20,
+        "y",
+        "second header",
+        60,
+    ),
     "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
     "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
     "late_again.csv": (
