@@ -145,7 +145,11 @@ SEEN = {
     "numbers.csv": {"price": "money"},
     "either.csv": {"either": "dates"},
     "packed.csv.gz": {"money": "money"},
-    "odd.csv": {"gaps": "words", "answer": "capital letters", "shouted": "capital letters"},
+    "odd.csv": {
+        "gaps": "as 'unknown', and become missing",
+        "answer": "capital letters",
+        "shouted": "capital letters",
+    },
     "people.parquet": {"iso": "dates"},
     "coded.csv": {
         "pressure": "2 numbers in one, as in '1",

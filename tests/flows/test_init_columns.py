@@ -124,7 +124,7 @@ COLUMNS = {
     "long_codes": ([("02139", "10001", "n/b", "94105")[i % 4] for i in ROW], "codes, as in 'n/b'", {}),
     "few": (
         [("0", "1", "2", "unbekannt")[i % 4] for i in ROW],
-        "...words that then are missing (25%, as 'unbekannt')",
+        "numbers; 150 of 600 values are not, as 'unbekannt', and become missing",
         {"_number": [(0, 1, 2, None)[i % 4] for i in ROW]},
     ),
     "bounds": (
@@ -146,7 +146,7 @@ COLUMNS = {
     ),
     "infinite": (
         ["inf" if i % 50 == 0 else f"{i % 13}.5" for i in ROW],
-        "...words that then are missing",
+        "numbers; 12 of 600 values are not, as 'inf', and become missing",
         {"_number": [None if i % 50 == 0 else i % 13 + 0.5 for i in ROW]},
     ),
     "sign_behind": (

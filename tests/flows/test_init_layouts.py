@@ -216,7 +216,7 @@ def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, su
     init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert not said["all_rows"]
-    assert "words that then are missing" in said["columns"]["z"]["note"]
+    assert "and become missing" in said["columns"]["z"]["note"]
     assert said["columns"]["day"]["note"] == "dates, all public ones alike"
     assert said["label"] == "class"
     assert load(out).dataset.on_bad_rows == "quarantine"

@@ -105,8 +105,8 @@ def test_bounds_are_read_without_their_sign_and_the_share_that_goes_missing_is_t
     values = [f"{5 + i},5" for i in range(80)] + ["<5"] * 15 + ["k.A."] * 5
     finding = found(values)
     assert finding.sentence == (
-        "numbers with a decimal comma, as in '5,5'; bounds, as '<5', are read without their sign; 5% are not, as 'k.A.', "
-        "and become missing"
+        "numbers with a decimal comma, as in '5,5'; bounds, as '<5', are read without their sign; 5 of 100 values are not, "
+        "as 'k.A.', and become missing"
     )
     (reading,) = finding.readings
     assert read(["<5", "7,5"], reading) == [(5,), (7.5,)]
@@ -163,8 +163,19 @@ def test_a_new_column_keeps_the_letters_of_any_alphabet():
 def test_dates_in_another_form_than_most_are_told_of():
     days = [f"2021-03-{day:02}" for day in range(1, 29)]
     finding = found([*days, *["5 Mar 2019"] * 7])
-    assert finding.sentence == "dates, as in '2021-03-01'; 20% are not, as '5 Mar 2019', and become missing"
+    assert (
+        finding.sentence
+        == "dates, as in '2021-03-01'; 7 of 35 values are not, as '5 Mar 2019', and become missing"
+    )
     assert "become missing" not in found(days).sentence
+
+
+@pytest.mark.parametrize("values", [["$1.50", "$2.50", "$4.00"], ["2021-03-01", "2021-04-02", "2022-05-03"]])
+def test_odd_cells_of_a_column_with_few_values_do_not_lose_it(values):
+    finding = found([*values * 99, "gratis", "free"])
+    assert finding.sentence.endswith("; 2 of 299 values are not, as 'free' and 'gratis', and become missing")
+    assert len(finding.readings) == 1
+    assert not found([*values * 30, "gratis", "free"])  # two of ninety are more than odd
 
 
 def test_one_number_that_tells_is_enough():

@@ -5,12 +5,14 @@ Pure: texts in, a finding out. Which columns are looked at, and what follows, is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from ldptree.errors import DataError
 from storage.raw.recognition import date_forms, names, number_forms
-from storage.raw.recognition.findings import ColumnSample, Finding, Reading
-from storage.sql import COLUMNS_SHOWN
+from storage.raw.recognition.findings import ODD, ColumnSample, Finding, Reading, tell_unread
+from storage.sql import COLUMNS_SHOWN, quote, scratch_cursor
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -21,8 +23,35 @@ def recognise(sample: ColumnSample) -> Finding | None:
         if date_forms.are_compact(sample):
             return date_forms.recognise(sample)
         return date_forms.recognise_epochs(sample) or names.recognise_numbers(sample)
-    finding = number_forms.recognise(sample) or date_forms.recognise(sample)
+    finding = _recognise_form(sample) or _recognise_form(_without_odd(sample))
+    if finding is not None and finding.readings:
+        unread = _unread(sample, finding.readings[0])
+        return replace(finding, sentence=finding.sentence + tell_unread(sample.spread, unread))
     return finding if finding or sample.is_mostly_number else names.recognise_texts(sample)
+
+
+def _recognise_form(sample: ColumnSample) -> Finding | None:
+    return number_forms.recognise(sample) or date_forms.recognise(sample)
+
+
+def _without_odd(sample: ColumnSample) -> ColumnSample:
+    """The sample without its rarest values, of which no more than a few are faults."""
+    odd, most = set(), ODD * len(sample.spread)
+    for text, count in sorted(Counter(sample.spread).items(), key=lambda item: (item[1], item[0])):
+        most -= count
+        if most < 0:
+            break
+        odd.add(text)
+    return replace(sample, spread=[text for text in sample.spread if text not in odd])
+
+
+def _unread(sample: ColumnSample, reading: Reading) -> set[str]:
+    """The values that a reading makes nothing of."""
+    texts = list(dict.fromkeys(sample.spread))
+    with scratch_cursor() as cursor:
+        given = f"SELECT unnest(?::VARCHAR[]) AS {quote(sample.column)}"
+        query = f"SELECT {quote(sample.column)} FROM ({given}) WHERE TRY({reading.order}) IS NULL"
+        return {text for (text,) in cursor.execute(query, [texts]).fetchall()}
 
 
 class ColumnsToRead(DataError):  # noqa: N818 - what is found, as the others

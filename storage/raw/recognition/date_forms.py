@@ -17,7 +17,6 @@ from storage.raw.recognition.findings import (
     Reading,
     new_name,
     sql_name,
-    tell_unread,
 )
 from storage.sql import literal, scratch_cursor
 
@@ -193,16 +192,10 @@ def recognise(sample: ColumnSample) -> Finding | None:
     shown = max(texts, key=lambda text: (text[:2] > "12") if best[0].label else 0)
     return Finding(
         column=sample.column,
-        sentence=f"{what}{order}, as in {shown!r}{_unread(sample, texts, best[0])}",
+        sentence=f"{what}{order}, as in {shown!r}",
         readings=readings,
         is_whole=sample.is_whole,
     )
-
-
-def _unread(sample: ColumnSample, texts: Sequence[str], form: _Form) -> str:
-    """What becomes of the values that the form does not read."""
-    query = f"SELECT value FROM given WHERE TRY({form.of('value')}) IS NULL"
-    return tell_unread(sample.spread, {text for (text,) in _ask(query, texts)})
 
 
 def _forms(texts: Sequence[str]) -> list[_Form]:
@@ -358,9 +351,8 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
         column = f"CAST({column} AS VARCHAR)"
     point = form.of(column)
     if form.is_time:
-        return Reading(
-            form.label, ((new_name(sample.column, "minutes"), f"hour({point}) * 60 + minute({point})"),)
-        )
+        minutes = f"hour({point}) * 60 + minute({point})"
+        return Reading(form.label, ((new_name(sample.column, "minutes"), minutes),), order=minutes)
     has_days = ("%Y" not in moment and "%y" not in moment) or "%d" in moment
     parts = {"year": "year", "month": "month"} | ({"weekday": "isodow", "hour": "hour"} if has_days else {})
     counts = ", ".join(f"count(DISTINCT TRY({call}({form.of('value')})))" for call in parts.values())

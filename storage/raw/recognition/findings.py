@@ -20,7 +20,9 @@ FEW = 20
 LEVELS_LISTED = 100
 """A column of text with more different public values than this is not encoded, unless the user declares it a category."""
 FITS = 0.9
-"""The share of a column's public values that a form must fit; the others then become missing."""
+"""The share of a column's different public values that a form must fit; the others then become missing."""
+ODD = 0.01
+"""The share of a column's public values that a form need not fit, however many different ones they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,12 +126,11 @@ def tell_share(share: float) -> str:
     return "under 1%" if share < 0.005 else f"{share:.0%}"
 
 
-def tell_unread(values: Sequence[str], others: Collection[str]) -> str:
-    """What becomes of the `others` among the values, which a reading does not read; "" where there are none."""
-    if not others:
-        return ""
-    share = tell_share(sum(text in others for text in values) / len(values))
-    return f"; {share} are not, as {min(others)!r}, and become missing"
+def tell_unread(values: Sequence[str], unread: Collection[str]) -> str:
+    """Count the values that a reading does not read, with two of them; "" where there are none."""
+    n = sum(text in unread for text in values)
+    examples = " and ".join(map(repr, sorted(unread)[:2]))
+    return f"; {n:,} of {len(values):,} values are not, as {examples}, and become missing" if n else ""
 
 
 def new_name(column: str, part: str) -> str:

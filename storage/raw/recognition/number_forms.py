@@ -18,7 +18,6 @@ from storage.raw.recognition.findings import (
     Reading,
     new_name,
     sql_name,
-    tell_unread,
 )
 from storage.sql import literal
 
@@ -102,16 +101,12 @@ def recognise(sample: ColumnSample) -> Finding | None:
             is_mixed=True,
         )
     readings = tuple(_reading(sample.column, way, texts, numbers) for way in ways)
-    read = [text for text in texts if _is_read(text, ways[0])]
+    read = [
+        text for text in texts if (number := _take_apart(text)) and _value(number.body, *ways[0]) is not None
+    ]
     sentence = _sentence(read, numbers, ways) + _tell_bounds(read)
-    sentence += tell_unread(sample.spread, set(texts).difference(read))
     (unit,) = currencies or (suffixes if len(suffixes) == 1 else {""})
     return Finding(column=sample.column, sentence=sentence, readings=readings, unit=unit)
-
-
-def _is_read(text: str, way: tuple[str, str]) -> bool:
-    number = _take_apart(text)
-    return number is not None and _value(number.body, *way) is not None
 
 
 def _tell_bounds(texts: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from storage.raw.recognition.findings import (
     new_name,
     sql_name,
     tell_share,
+    tell_unread,
 )
 from storage.sql import literal
 
@@ -134,9 +135,7 @@ def _numbers_and_words(sample: ColumnSample) -> Finding:
         sentence += f"; bounds ({share}, as {bounds[0]!r}) are read without their sign"
     lost = [value for value in sample.spread if _INFINITE.fullmatch(value)]
     lost += [value for value in odd if not _BOUND.fullmatch(value)]
-    if lost or not bounds:
-        lost_share = f" ({tell_share(len(lost) / len(sample.spread))}, as {min(lost)!r})" if lost else ""
-        sentence += f", and words that then are missing{lost_share}"
+    sentence += tell_unread(sample.spread, {*lost})
     return _found(sample, sentence, "number", _finite(text, sample))
 
 
