@@ -103,9 +103,22 @@ def export_sql(model: Model, table: str) -> str:
         if rows is None
         else {name: rows.derive[name] for name in model.columns_needed if name in rows.derive}
     )
-    if rows is None or not made:
+    plain = (
+        []
+        if rows is None
+        else [name for name in model.columns_needed if name in rows.missing and name not in made]
+    )
+    if rows is None or not (made or plain):
         return model.to_sql(table)
     about, _, select = model.to_sql(DERIVED).partition("\nWITH ")
+    source = quote(table)
+    if plain:
+        there = (
+            f"{raw_files.without_values(quote(name), rows.missing[name])} AS {quote(name)}" for name in plain
+        )
+        source = f"(SELECT * REPLACE ({', '.join(there)}) FROM {source})"
+    if not made:
+        return f"{about}\nWITH {quote(DERIVED)} AS (\n  SELECT * FROM {source}\n),\n{select}"
     used = dict.fromkeys(
         column for name, text in made.items() for column in check_predicate(text, tuple(rows.types), name)
     )
@@ -123,7 +136,7 @@ def export_sql(model: Model, table: str) -> str:
     others = f"COLUMNS(lambda name: name NOT IN ({', '.join(map(literal, made))}))"
     return (
         f"{about}\nWITH {quote(DERIVED)} AS (\n  SELECT unnest({quote(OWN)}), {', '.join(derived)}\n"
-        f"  FROM (SELECT {quote(OWN)}, {', '.join(raw)} FROM (SELECT {others} FROM {quote(table)}) AS {quote(OWN)})\n"
+        f"  FROM (SELECT {quote(OWN)}, {', '.join(raw)} FROM (SELECT {others} FROM {source}) AS {quote(OWN)})\n"
         f"),\n{select}"
     )
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from test_init_columns import DAYS, LABEL, NUMBER, RNG, ROW, looked_at, typed
 
+import ldptree
 from flows.command.init import init
 from schemas.config import load
 from storage.raw.raw_files import inspect
@@ -103,3 +104,26 @@ def test_a_target_with_such_values_is_said_first_and_runs_without_them_where_the
     assert after["y"].to_list() == [value for value in y if value != -200]
     assert (before["x"] == 999).sum() > 50
     assert not (after["x"] == 999).any()
+
+
+@pytest.mark.parametrize("derive", [{}, {"half": "air / 2"}])
+def test_sql_and_predictions_take_the_same_values_as_missing(tmp_path, derive):
+    air = every(RNG.normal(15, 4, N).round(1).tolist(), -99.9)
+    table = pl.DataFrame({"air": air, "x": NUMBER, "y": np.where(np.array(air) > 15, "high", "low")})
+    run = ldptree.run(
+        table,
+        target="y",
+        public="random 0.5",
+        epsilon=4,
+        missing={"air": [-99.9]},
+        derive=derive,
+        work=tmp_path / "work",
+    )
+    with duckdb.connect() as connection:
+        connection.register("rows", table.with_row_index("number").to_arrow())
+        got = connection.sql(f"{run.to_sql('rows')} ORDER BY number").pl()
+    assert got["prediction"].to_list() == run.predict(table)["prediction"].to_list()
+    assert (
+        run.predict(table.head(1))["prediction"].to_list()
+        == run.predict(table.head(1).with_columns(air=pl.lit(None, pl.Float64)))["prediction"].to_list()
+    )
