@@ -82,12 +82,12 @@ def check_warehouse(path: Path, summary: dict[str, Any]) -> None:
 def main(printed: Path, *, is_cached: bool) -> None:
     """Raises AssertionError at the first thing that does not hold."""
     lines = printed.read_text(encoding="utf-8").splitlines()
-    said = dict(line.split(maxsplit=1) for line in lines if line.startswith(("report ", "model ")))
-    page, model = Path(said["report"]), Path(said["model"])
+    said = dict(line.split(maxsplit=1) for line in lines if line.startswith(("page ", "model ")))
+    page, model = Path(said["page"]), Path(said["model"])
     summary = json.loads((page.parent / "run.json").read_bytes())
     assert lines.count(lines[-1]) == 2, "what was found is not printed first and last"
     assert summary["finding"] in lines[-1], "the last line is not what was found"
-    assert Path(summary["report"]) == page, "printed and written paths differ"
+    assert Path(summary["page"]) == page, "printed and written paths differ"
     assert json.loads(model.read_bytes()), "the model is empty"
     check_summary(summary, is_cached=is_cached)
     check_page(page, summary)

@@ -44,7 +44,7 @@ def make_story(name: str, command: str, work: Path) -> None:
     # The page shows the command that was typed: no folder of this machine is in it.
     work.mkdir(parents=True, exist_ok=True)
     ended = subprocess.run([*arguments, "--json"], stdout=subprocess.PIPE, check=True, cwd=work)
-    page = work / json.loads(ended.stdout)["report"]
+    page = work / json.loads(ended.stdout)["page"]
     with (FOLDER / f"{name}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()

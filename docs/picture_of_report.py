@@ -1,6 +1,6 @@
 """Take docs/images/report.png and report-dark.png anew: the top of a run's page, as Chromium shows it in either theme.
 
-.venv/bin/python docs/picture_of_report.py work/runs/RUN/report.html
+.venv/bin/python docs/picture_of_report.py work/runs/RUN/page.html
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 from flows.budget import PAGE_IS_NOT_PRIVATE
 from flows.pipeline import Pipeline
-from flows.work_folder.index import list_run, list_started
+from flows.work_folder.index import find_weeks, list_run, list_started
 from ldptree.errors import LdptreeError
 from schemas.config import RunConfig
 from schemas.manifest import Record
@@ -32,7 +32,7 @@ from tasks.page.summary import say_details, say_finding
 from tasks.progress import Timeline
 from tasks.report import ASKING, describe_stop, name_broken, read_checks, read_facts, say_left_out
 
-PAGE = "report.html"
+PAGE = "page.html"
 
 
 def finish(run: Pipeline) -> dict[str, Any]:
@@ -44,7 +44,8 @@ def finish(run: Pipeline) -> dict[str, Any]:
     facts = read_facts(store, run.page["page"])
     folder = run_folder(run)
     page, model = f"{folder}/{PAGE}", f"{folder}/model.json"
-    store.objects.put(page, store.file(run.page["page"], "report.html").read_bytes())
+    card = _card(run, facts)
+    store.objects.put(page, render(facts, find_weeks(store, run.name, card)).encode())
     store.objects.put(model, store.file(run.model["model"], "model.json").read_bytes())
     if facts.privacy.features:
         _write_questions(run, folder)
@@ -76,12 +77,12 @@ def finish(run: Pipeline) -> dict[str, Any]:
         "seconds": round(run.timeline.elapsed, 2),
         "peak_rss_mb": peak_rss_mb(),
         "run": run.name,
-        "report": store.objects.where(page),
+        "page": store.objects.where(page),
         "model": store.objects.where(model),
         "row_format": _row_format(run).model_dump(mode="json"),
     }
     write_json(store, f"{folder}/run.json", summary)
-    list_run(store, run.name, _card(run, facts))
+    list_run(store, run.name, card)
     if not facts.privacy.features:
         build(store, all_runs(store))
     run.executor.show(summarize_run(facts, summary), facts.title, summary)

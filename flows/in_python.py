@@ -82,7 +82,7 @@ class Run:
     @property
     def page(self) -> Path:
         """The HTML page."""
-        return Path(self.summary["report"])
+        return Path(self.summary["page"])
 
     @property
     def folder(self) -> Path:

@@ -54,7 +54,6 @@ from tasks.page.data import (
     Rows,
     Run,
     Scores,
-    Span,
 )
 from tasks.page.render import render
 from tasks.page.units import portion
@@ -80,7 +79,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="33", home=_zone, retries=2, order=18, says="the run's page")
+@step("report", version="34", home=_zone, retries=2, order=18, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -91,7 +90,7 @@ def report(
     timeline: NotInKey,
     command: NotInKey,
 ) -> Mapping[str, Any]:
-    """Write `report.html` and `facts.json` ("page").
+    """Write `page.html` and `facts.json` ("page").
 
     Args:
         config: of the run.
@@ -125,11 +124,9 @@ def report(
         making=describe_making(config, command.value, timeline.value, digests),
         classes=classes,
         levels=name_levels(last, classes),
-        label_range=_span(evidence.label_range),
         lam=str(config.model.settings.weighting) if "lam" in config.model.settings.names() else "",
         prune=getattr(config.model.settings, "prune", ""),
         n_private=learned.n_private,
-        n_features=len(learned.encoding.columns),
         n_cells=int(last.figures.get("cells", 0)),
         depth=int(last.figures.get("depth", 0)),
         description=description,
@@ -168,10 +165,6 @@ def read_evidence(
     return evidence
 
 
-def _span(ends: tuple[float, float] | None) -> Span | None:
-    return None if ends is None else Span(low=ends[0], high=ends[1])
-
-
 def name_levels(question: QuestionDescription, classes: tuple[str, ...]) -> tuple[str, ...]:
     """Name the levels of a report, as classes or numbers, or () if it has none."""
     figures = question.figures
@@ -186,7 +179,7 @@ def name_levels(question: QuestionDescription, classes: tuple[str, ...]) -> tupl
 def write_page(draft: Draft, run: Run) -> None:
     """The page and its facts."""
     folder = draft.folder("page")
-    (folder / "report.html").write_text(render(run), encoding="utf-8")
+    (folder / "page.html").write_text(render(run), encoding="utf-8")
     (folder / "facts.json").write_text(json.dumps(run.to_dict(), ensure_ascii=False), encoding="utf-8")
 
 
@@ -504,7 +497,7 @@ def warnings_of(
     statements = [*say_left_out(held)]
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(
-            "Checks of private rows are released. Which expectations they meet has left their holders, exactly and without "
+            "Checks of private rows are released. Which expectations they meet is published, exactly and without "
             "noise: one bit for each that is listed below, at most "
             f"{config.privacy.max_released_checks} over all runs of this work folder."
         )
@@ -512,19 +505,19 @@ def warnings_of(
         share = content["duplicates"] / max(content["n_test_all"], 1)
         if share > MANY_DUPLICATES:
             statements.append(
-                f"Scores may look too good. Of the rows held back {share:.0%} are exact copies of rows learned from."
+                f"Scores may be too high. Of the rows kept aside {share:.0%} are exact copies of rows learned from."
             )
         if n_also := held.get("n_also_public", 0):
             people = held["n_private"] + held["n_test"]
             statements.append(
-                f"Scores may look too good. Of {people:,} private holders {n_also:,} have public rows as well, which the public "
+                f"Scores may be too high. Of {people:,} private people {n_also:,} have public rows as well, which the public "
                 f"model has seen. Choose public rows by what is the same in all rows of one {config.dataset.holder}."
             )
         ours = content["scores"]["ours"]
         if n_outside := ours.get("n_outside", 0):
             unknown = "is not among dataset.classes" if config.dataset.classes else "no public row has"
             statements.append(
-                f"Some labels are unknown. Of the rows held back {portion(n_outside / ours['n'])} have a label that {unknown}, "
+                f"Some labels are unknown. Of the rows kept aside {portion(n_outside / ours['n'])} have a label that {unknown}, "
                 "and every model misses them, in every score. Name all labels in dataset.classes, so that reports count them too."
             )
     elif any(asked.n_inside < asked.n_private for asked in totals):

@@ -489,7 +489,7 @@ def ui(
 
 @datasets_app.command("list", epilog="Example: ldptree datasets list")
 def datasets_list() -> None:
-    """List the catalogue with rows, features, the share of held-back rows with a copy elsewhere, and local files."""
+    """List the catalogue with rows, features, the share of rows kept aside with a copy elsewhere, and local files."""
     from flows.command.datasets import list_all
 
     for name, label, rows, features, copies, files, title in list_all():

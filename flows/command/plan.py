@@ -142,7 +142,9 @@ def _check_for_label(options: Options, config: RunConfig) -> None:
         raise ConfigError("--accuracy: the label is a number; say which mean squared error is wanted, --mse")
     if config.label == "class":
         if options.mse is not None:
-            raise ConfigError("--mse: the label is a class; say which share right is wanted, --accuracy")
+            raise ConfigError(
+                "--mse: the label is a class; say which share predicted correctly is wanted, --accuracy"
+            )
         if options.detect is not None and options.detect >= 1.0:
             raise ConfigError(
                 f"--detect {options.detect:g}: an error of a class's share is below 1; write 0.04 for 4 of 100"

@@ -107,7 +107,7 @@ def _left_out(columns: Mapping[str, str]) -> list[str]:
         names_by_why.setdefault(why, []).append(name)
     lines = [f"left out  {', '.join(names)}: {why}" for why, names in names_by_why.items()]
     more = len(columns) - len(listed)
-    return [*lines, f"left out  {more} more, see the report"] if more else lines
+    return [*lines, f"left out  {more} more, see the page"] if more else lines
 
 
 def _send_last_words() -> None:
@@ -139,7 +139,9 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
     finding = f"{summary['finding']} {say_estimator(summary)}"
     console.print(finding, style="bold", soft_wrap=not console.is_terminal)
     table = Table(title=None, box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("held-back private rows" if summary["metrics"] else "no row was held back", style="bold")
+    table.add_column(
+        "private rows kept aside" if summary["metrics"] else "no row was kept aside", style="bold"
+    )
     if summary["metrics"]:
         shown = NUMBER_METRICS if "mse" in summary["metrics"] else METRICS
         for _, title, _ in shown:
@@ -183,8 +185,8 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         lines.append("Tip: leave `ldptree ui` running, and runs start at once. It says how.")
     for line in lines:
         console.print(line, soft_wrap=not console.is_terminal)
-    for name in ("model", "report"):  # a path is copied whole
-        console.print(f"{name:<7} {summary[name]}", soft_wrap=True)
+    for name in ("model", "page"):  # a path is copied whole
+        console.print(f"{name:<6} {summary[name]}", soft_wrap=True)
     console.print(finding, style="bold", soft_wrap=not console.is_terminal)
     sys.stdout.flush()
 

@@ -37,16 +37,16 @@ def show_run(markdown: str, title: str, summary: Mapping[str, Any] | None) -> No
                 for name, metrics in name_scores(summary).items()
             ]
             create_table_artifact(
-                rows, key="scores", description="Scores on held-back private rows (a trial)"
+                rows, key="scores", description="Scores on private rows kept aside (a trial)"
             )
-        show_page(summary["report"])
+        show_page(summary["page"])
         payload = {name: value for name, value in summary.items() if name not in NOT_IN_EVENT}
         run = {
             "prefect.resource.id": f"ldptree.run.{summary['run']}",
             "prefect.resource.name": summary["run"],
         }
         emit_event(FINISHED, resource=run, payload=payload)
-    get_run_logger().info("%s %s", summary["finding"], summary["report"])
+    get_run_logger().info("%s %s", summary["finding"], summary["page"])
 
 
 def show_page(page: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 PAGES = "/ldptree/"
 """Where they are, beside Prefect's own."""
-SERVED = re.compile(rf"{PAGES}(?:index\.html|runs/[A-Za-z0-9][A-Za-z0-9._-]*/report\.html)?")
+SERVED = re.compile(rf"{PAGES}(?:index\.html|runs/[A-Za-z0-9][A-Za-z0-9._-]*/page\.html)?")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",

@@ -49,7 +49,7 @@ WORDS = {
     "n_valid": "valid reports",
     "n_asked": "respondents",
     "n_answers": "answers",
-    "n_test": "held-back rows scored",
+    "n_test": "rows kept aside and scored",
     "n_questions": "questions on its page",
     "n_new": "reports new",
     "n_earlier": "reports from earlier runs",

@@ -38,7 +38,7 @@ GRACE = timedelta(days=7)
 NEVER_COLLECTED = "faults"
 """The folder of a zone that `gc` leaves alone."""
 _RUN = re.compile(r".*-\d{8}-\d{6}-\d{6}|run-\d+")
-_OF_A_RUN = ("records.json", "run.json", "report.html")
+_OF_A_RUN = ("records.json", "run.json", "page.html")
 
 
 def collect_garbage(work: Path, *, keep: int, dry_run: bool) -> str:

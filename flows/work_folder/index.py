@@ -11,7 +11,7 @@ from ldptree.errors import ArtifactCorrupt
 from storage.formats import read_stamped, stamped
 from storage.objects.object_store import ObjectStore
 from storage.store import Store
-from tasks.page.index import Card, render_index
+from tasks.page.index import Card, Trend, render_index
 
 CARD = "card.json"
 STARTED = "started"
@@ -36,6 +36,14 @@ def list_run(store: Store, name: str, card: Card) -> None:
     write_index(store)
 
 
+def find_weeks(store: Store, name: str, card: Card) -> Trend | None:
+    """The runs of a run's campaign up to it; None where it is the first, or of none. `name` is of its folder."""
+    if not card.campaign:
+        return None
+    cards = _read_cards(store.objects) | {name: card}
+    return Trend.of((each for each in cards.values() if each.created <= card.created), card.campaign)
+
+
 def write_index(store: Store) -> None:
     """Write the list of all runs over the old one; of two runs at once the later one sees what the earlier one left."""
     with (store.root / ".index-lock").open("a") as lock:
@@ -52,7 +60,7 @@ def _read_cards(objects: ObjectStore) -> dict[str, Card]:
 
 def _card_of(objects: ObjectStore, folder: str) -> Card | None:
     """The card of a run; None where it has no page."""
-    if objects.size(f"{folder}/report.html") is None:
+    if objects.size(f"{folder}/page.html") is None:
         return None
     try:
         content = read_stamped(objects, f"{folder}/{CARD}", "card", REMEDY)

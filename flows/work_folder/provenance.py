@@ -168,7 +168,7 @@ def _in_run(store: Store, places: Iterable[str]) -> tuple[str, str]:
     except (FileNotFoundError, KeyError):
         return folder, ""
     made_by = {
-        "report.html": ("report", "report_shown"),
+        "page.html": ("report", "report_shown"),
         "protocol.json": ("partition",),
         "questions.json": ("aggregate",),
     }.get(file, ("prune",))

@@ -575,7 +575,7 @@ def _statements(
     if model.base.feature.size == 1 or public.plan.public_count.all():
         before, after = model.corrections.share @ public.answer, model.corrections.share @ answered
         statements += [
-            Statement(kind="mean answer", about=name, figures={"before": float(b), "after": float(a)})
+            Statement(kind="mean prediction", about=name, figures={"before": float(b), "after": float(a)})
             for name, b, a in zip(outputs, before, after, strict=True)
         ]
     return statements

@@ -124,8 +124,25 @@ class Condition:
     is_about: bool = False
 
 
+class Estimated:
+    """Something with an estimate for each output of the model."""
+
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def clearest(self) -> int:
+        """The first output whose estimate is furthest from 0 in standard deviations."""
+        outputs = range(len(self.estimates))
+        return max(outputs, key=lambda output: (self.estimates[output].strength, -output))
+
+    @property
+    def is_clear(self) -> bool:
+        """True if that estimate is clear."""
+        return self.estimates[self.clearest].is_clear
+
+
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Cell(Estimated):
     """One cell, with one estimate for each output of the model.
 
     Attributes:
@@ -153,14 +170,9 @@ class Cell:
     answers: tuple[float, ...] = ()
     decision: str = ""
 
-    @property
-    def clearest(self) -> int:
-        """The output whose estimate is furthest from 0 in standard deviations."""
-        return clearest(self.estimates)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class Node(Estimated):
     """One node of the tree; the root holds the others.
 
     Attributes:
@@ -180,11 +192,6 @@ class Node:
     cell: int | None = None
     decision: str = ""
     children: tuple[Node, ...] = ()
-
-    @property
-    def clearest(self) -> int:
-        """As of a cell."""
-        return clearest(self.estimates)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,11 +290,6 @@ class Description:
     def of_kind(self, kind: str) -> tuple[Statement, ...]:
         """The statements of a kind."""
         return tuple(statement for statement in self.statements if statement.kind == kind)
-
-
-def clearest(estimates: Sequence[Estimate]) -> int:
-    """The first of the estimates that are furthest from 0 in standard deviations."""
-    return max(range(len(estimates)), key=lambda output: (estimates[output].strength, -output))
 
 
 def name_level(column: str, value: object, names: Names) -> str:

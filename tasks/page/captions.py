@@ -53,28 +53,30 @@ SAYS = {
     "average unclear": "Whether the public model is off on “{output}” on average cannot be told: {size}.",
     "off together": "Whether the public model is off on “{output}” on average cannot be told ({size}), but over all groups "
     "together reports differ from it: a difference this large would appear by chance in {chance} of 100 collections.",
-    "average difference": "Private {nouns} seem to differ from public ones of the same group in “{output}” by {size} on average.",
+    "average difference": "Private {nouns} differ from public ones of the same group in “{output}” by {size} on average.",
     "parts": "Reports were asked about {parts} of {cells}. What they say of a part, and its ±, go for each of its groups; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "The public model is wrong where private {nouns} are; chance alone looks so {chance} of the time.",
+    "particular": "The public model is wrong where private {nouns} are. If it were not, {chance} of 100 collections would "
+    "look like this.",
     "by coins": "Coins chose the public rows: where the public model is wrong, it is wrong for everybody.",
     "for everybody": "The public model may be wrong for everybody, and not for private {nouns} alone: public rows do not rule "
     "that out.",
     "not by reports": "The reports alone do not show that private {nouns} differ: a difference this large would appear by "
     "chance in {chance} of 100 collections.",
-    "hidden": "The noise could hide a difference of {size} in “{output}” on average.",
-    "hidden all": "The noise could hide any difference in “{output}”.",
+    "hidden": "Behind this noise the average of “{output}” could be off by {size} unseen.",
+    "hidden all": "Behind this noise the average of “{output}” could be anything.",
     "chance": "A difference as large as these reports show would appear by chance in {chance} of 100 collections.",
-    "clear groups": "A correction is clear in {clear} of {cells}.",
-    "no clear group": "In none of {cells} is a correction clear",
+    "clear groups": "The public model is clearly off for {clear} of {cells}, {share} of all {nouns}. Clear: more than 2 sd "
+    "in one posterior of all groups, which allows for their number.",
+    "no clear group": "The public model is clearly off for none of {cells}",
     "by group": "Predictions by group of {noun}",
     "shared": "Reports correct all {nouns} alike",
     "says": "{says}",
-    "predicts": "Over what the holders show, answers run from {low} to {high}.",
-    "no scores": "No private row was held back, so there are no scores.",
+    "predicts": "Predictions range from {low} to {high}.",
+    "no scores": "No row was kept aside to test, so there are no scores.",
+    "stopped": "Nobody was asked and no privacy was spent. Correct what is named below before the next run.",
     "waiting": "The question is published. Run it again when reports have come.",
-    "stopped": "No report was written, and nobody’s privacy was spent. Correct what is named below before the next run.",
     "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
     # cards
     "gain": "{gain} (95{narrow}% interval {low} to {high}) beside {reference}, the best of public rows. Grey band: "
@@ -85,6 +87,7 @@ SAYS = {
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",
     "noise cost": "The noise costs {cost} ({low} to {high}).",
     "noise and range cost": "Noise and clipping cost {cost} ({low} to {high}).",
+    "noise alike": "The noise made no measurable difference ({low} to {high}{unit}).",
     "noise luck": "The noise helped here by chance, by {cost} ({low} to {high}).",
     # whose rows, and what one report gives away
     "whose public": "public: the public model is made of them",
@@ -105,33 +108,33 @@ SAYS = {
     "groups shares": "Filled circle: the model with reports, ± 2 sd. Diamond: public rows of the group alone.",
     # captions
     "scores": "{figure}, with 95{narrow}% intervals. {better}",
-    "spread": "Lower bar: 90{narrow}% of {draws} of the noise, {low} to {high}.",
-    "no strip": "Another ε is not drawn: everybody would be asked anew. “ldptree plan” forecasts it.",
+    "spread": "Thin bar: with fresh noise, {n} of {draws} repeats fall between {low} and {high}.",
+    "no strip": "Other ε are not shown, as each would need a new collection. Forecast them with “ldptree plan”.",
     "strip": "Each dot is one draw of the noise.{better}",
-    "strip surely": "From ε = {least} up, every draw beats {reference}.",
+    "strip every": "From ε = {least} up, every draw beats {reference}.",
     "strip never": "At none does every draw beat {reference}.",
-    "strip finds": "The smallest error of the public model, on half of the {nouns}, that {times} of 10 such collections find. "
+    "strip finds": "The smallest error that such a collection would find {times} times in 10, if half of the {nouns} had it. "
     "Lower is better.",
-    "strip note": "Set up for another ε, a run may do better.",
+    "strip note": "A run designed for another ε may do better.",
     "caps": "{model}: {note}.",
     "recall": "The released model recognises {recalls}.",
-    "bins": "Held-back {nouns} by what is predicted: their mean “{target}” with ± 2 standard errors.",
+    "bins": "Those {nouns} kept aside, by what is predicted: their mean “{target}” with ± 2 standard errors.",
     "bins few": "{n} more are in no row, as too few shared one.",
-    "tree correction": "Thicker branches hold more {nouns}; each bar is added to the {what}.",
-    "tree share": "Thicker branches hold more {nouns}. Each bar is the estimated share of {output}.",
-    "tree number": "Thicker branches hold more {nouns}. Each bar is the estimated mean of “{target}”.",
+    "tree correction": "Width shows how many {nouns}. Each bar shows how far reports move the {what}.",
+    "tree share": "Width shows how many {nouns}. Each bar is the estimated share of {output}.",
+    "tree number": "Width shows how many {nouns}. Each bar is the estimated mean of “{target}”.",
     "classes": "bars from the top: {classes}",
     "classes some": "bars from the top: {classes}; the table has all {n}",
-    "strengths": "Each column’s share of the answers’ differences.",
-    "shared out": "Reports, difference and weight are those of a group’s part; its holders are shared out as public rows lie.",
+    "strengths": "How much of the variation in predictions each column explains.",
+    "shared out": "Reports, difference and weight are those of a group’s part; its people are shared out as public rows lie.",
     "counts": "Counts are estimates.",
     "adds up": "Corrected can differ from public plus correction: each row keeps at least {least} of its chance of a class, and "
     "of its chance of any other{scaled}.",
     "cut": "The table has every group.",
     "table cut": "The {shown} largest of {cells}.",
-    "curves": "The model’s answer along its strongest columns, averaged over the others.",
+    "curves": "The prediction along the strongest columns, averaged over the others.",
     "bands": "The band is ± 2 sd.",
-    "strength": "{column} carries {part} of the variance of the answers.",
+    "strength": "{column} carries {part} of the variation in predictions.",
     "in noise": "Up to {part} of what is averaged here rests on counts within their noise.",
     "weighing": "{lam} {prune}",
     "made": "{seconds}{cores}{memory}.",
@@ -139,16 +142,16 @@ SAYS = {
     "public rule": "Public: “{rule}”.",
     "where": "Only {nouns} with “{where}” take part.",
     "checked": "{met} of {n} checks of {zone} {nouns} are met.",
-    "loads nothing": "This page loads and runs nothing.",
+    "loads nothing": "One file: no scripts, no network.",
     # privacy
     "who row": "Each {noun} counts as one person: someone with two is protected at {double}.",
     "who column": "Everyone with the same “{holder}”, who reports on one of their {nouns}, drawn on their own side.",
-    "asked cell and label": "Which of {cells} it is, and its “{target}”: one value of {values}.",
-    "asked cell and error": "Which of {cells} it is, and the public model’s error: one value of {values}.",
-    "asked first": "{n} others: its error along one of {columns} columns, one value of {values}.",
-    "drawn": "A coin draws the {what}.",
-    "shown all": "What a holder shows is seen as it is.",
-    "shown cells": "With an answer goes in which cells its holder could be.",
+    "asked cell and label": "Its group, of {cells}, and its “{target}”: {values} possible messages.",
+    "asked cell and error": "Its group, of {cells}, and the public model’s error: {values} possible messages.",
+    "asked first": "{n} others reported that error along one of {columns} columns: {values} possible messages.",
+    "drawn": "A coin picks the {what}, so naming it reveals nothing.",
+    "shown all": "What people show is seen as it is.",
+    "shown cells": "With an answer goes in which groups its person could be.",
     "one stands for else": "One of the {values} says “none of these”.",
     "ends": "A number is cut to {low} to {high}, then rounded at random to one of {levels} levels.",
     "ends sent": "A number is first moved into {low} to {high}, and leaves with noise added.",
@@ -160,7 +163,7 @@ SAYS = {
     "label noise": "The label’s noise has standard deviation {sd}.",
     "mechanism": "Sent {how} ({name}).",
     "reports written": "{reports} written; nothing else is sent.",
-    "rounds": "Questions in {rounds}, each published before it was answered; a holder answered {most} at most.",
+    "rounds": "{rounds}, one after another. Nobody answered more than {most}.",
     "asked of": "Each bar is the share that was asked.",
     "never asked": "{n} were asked nothing.",
     "roles": "Whom a question was put to depends on public coins and on what was published before, never on a protected value.",
@@ -169,38 +172,38 @@ SAYS = {
     "real numbers": "That holds for real numbers, and not for the floating-point numbers that were drawn.",
     "of sums": "That is said of reports. Of the sums drawn in this run it promises nothing.",
     "spent": "{epsilon} each, {times}.",
-    "largest": "The largest spend of any holder{within} is {epsilon}, on {questions}.",
-    "devices": "Each device keeps what its holder has spent, and sends the same report again. Whoever loses that memory, or has "
+    "largest": "The largest spend of anyone{within} is {epsilon}, on {questions}.",
+    "devices": "Each device keeps what its person has spent, and sends the same report again. Whoever loses that memory, or has "
     "another device, can answer twice, with {epsilon} more each time; who writes the inbox could add reports of nobody.",
     "no lifetime": "No lifetime limit is set.",
     "lifetime": "Nobody may spend more than {epsilon} in all: a run that would make them is refused before anybody is asked.",
-    "noise seed": "From a known seed: it can be undone.",
+    "noise seed": "Drawn from a known seed, so anyone can remove it.",
     "noise system": "From the operating system of whoever drew the {form}. It cannot be drawn again.",
     "liar": "One false report can outweigh {one} honest ones, {where}.",
-    "liar question": "In a question put to them, a liar counts for up to {one} honest holders.",
+    "liar question": "In a question put to them, one false answer can outweigh {one} honest ones.",
     "no bound question": "In a question put to them, a liar can move the sum as far as they like.",
-    "liars": "If 1{narrow}% lie together, they count for up to {share} of those asked the same.",
+    "liars": "If 1{narrow}% collude, they weigh as much as {share} of those who got this question.",
     "no bound": "A liar can move every total as far as they like, {where}.",
     "push": "One moves the mean of a group of average size ({size} reports) by up to {one}, 1{narrow}% together by up to {many}.",
-    "open": "That someone took part, and what is true of {nouns} in general.",
+    "open": "That someone took part; patterns that hold for all {nouns}, which are what the model learns.",
     "open where": "That “{where}” is true of whoever took part, for no others were asked.",
     "open condition": "That whoever took part meets the condition “where” of the configuration.",
     "open columns": "{columns}, which tells public {nouns} from private ones.",
     "open public": "The {n} public {nouns}, used as they are.",
-    "open shown": "What a holder shows: everybody can see it, exactly, and link it with whatever else is known of them.",
-    "open mask": "The mask: which features a holder protects is published with what they show.",
-    "open cells": "The cells a holder could be in, which each sent with their answer: part of the mask can be read from them.",
-    "open scores": "The private {nouns} behind the scores: only a simulation may read them.",
+    "open shown": "What people show: everybody can see it, exactly, and link it with whatever else is known of them.",
+    "open mask": "The mask: which features a person protects is published with what they show.",
+    "open cells": "The groups a person could be in, which each sent with their answer: part of the mask can be read from them.",
+    "open scores": "The private {nouns} behind the scores: only a trial may read them.",
     "open scores, a release": "The private {nouns} behind the scores: this page has exact counts of them.",
     "protected": "The label, {target}, and of the features {features}.",
     "protected label": "The label, {target}. No feature is protected in this run.",
-    "protected all": "The label, {target}, every feature, and which of them a holder protects.",
+    "protected all": "The label, {target}, every feature, and which of them a person protects.",
     "example class": "{kind} {cell}, and “{level}”.",
     "example number": "{kind} {cell}, and a number that is rounded at random to {level}.",
-    "example error": "{kind} {cell}, and a public answer that is {level}.",
+    "example error": "{kind} {cell}, and a public prediction that is {level}.",
     "example answer": "{question} {value}.",
     "example apart": "{kind} {cell}, and {value}.",
-    "example": "Medians and commonest values of public {nouns}, scrambled twelve times.",
+    "example": "Medians and most common values of public {nouns}, scrambled twelve times.",
     "boxes": "Blue boxes are sent. The dashed box is the truth, which stays.",
     "boxes numbers": "In each box: the number sent. Dashed: the truth, which stays.",
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
@@ -210,11 +213,11 @@ SAYS = {
     "scores.",
     "status collection": "Every report was scrambled before anyone received it, at {epsilon}.",
     "simulation": "Anyone with its seed can take the noise away.",
-    "release": "A release: holders drew the coins of the operating system, and {epsilon} protects them.",
+    "release": "A collection: people drew the coins of the operating system, and {epsilon} protects them.",
     "not private, a release": "Scores, the counts beside them and redraws of the noise read private {nouns} exactly. The reports "
     "are protected, this page is not: do not publish it.",
     "totals": "The sums were drawn from true counts: no report was written.",
-    "device": "Floating-point Laplace noise can give its input away: no real holder may send such a report.",
+    "device": "Floating-point Laplace noise can give its input away: no real person may send such a report.",
     "warning": "{text}",
 }
 """Sentences by key."""
@@ -228,7 +231,7 @@ CLAIMS = {
     "totals": "This was not a collection.",
     "liars": "Liars count for more.",
     "two": "Rows are not people.",
-    "device": "The noise is a simulation device.",
+    "device": "The noise is for trials alone.",
 }
 """The bold words before a warning, and of the status line."""
 NOBODY = f"{CLAIMS['simulation']} {SAYS['simulation']}"
@@ -244,7 +247,7 @@ CHIPS = {
     "unfinished": "Not finished",
 }
 MODELS = {
-    "majority": "The commonest public answer",
+    "majority": "The most common public class",
     "constant": "The mean of the public labels",
     "public_tree": "A public tree",
     "public_forest": "A public forest",
@@ -275,7 +278,7 @@ def name_scores(summary: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
 
 
 METRICS = {
-    "accuracy": "Right",
+    "accuracy": "Predicted correctly",
     "balanced_accuracy": "Balanced",
     "auc": "AUC",
     "log_loss": "Log loss",
@@ -296,7 +299,7 @@ MECHANISMS = {
     "number_response": "as bits for the group, and a number with noise added",
     "number_laplace": "as two numbers a group, each with noise added",
     "ss": "as a set of bins drawn at random",
-    "grr": "as one cell, kept or replaced by another",
+    "grr": "as one group, kept or replaced by another",
     "optimal_label": "as one random number that is right on average",
     "duchi": "as one of two numbers, right on average",
 }
@@ -307,13 +310,13 @@ ABOUT = {
     "error along columns": "How far the public model is off, along one of {columns} columns",
     "label bin": "In which of {values} bins is the label?",
     "feature bin": "In which of {values} bins is {feature}?",
-    "label": "How much is the label?",
-    "residual": "How far is the label from the published answer, times how {shape} {feature} is?",
-    "cell": "Which of {cells} cells is it?",
+    "label": "How much is its {target}?",
+    "residual": "Does the prediction miss more {shape}?",
+    "cell": "Which of {cells} groups is it in?",
 }
 """What a question asks."""
-SHAPES = {"rise": "high or low", "bowl": "far from its middle", "": ""}
-ALIKE = {"all": " that show the same", "cells": " that could be in the same cells", "none": ""}
+SHAPES = {"rise": "where {feature} is high", "bowl": "where {feature} is far from its middle", "": ""}
+ALIKE = {"all": " that show the same", "cells": " that could be in the same groups", "none": ""}
 BASIS = {
     "private": "own reports",
     "public": "public rows",
@@ -329,7 +332,7 @@ FIGURES = {
     "amount_sd": ("Its sd", "plain"),
     "bins": ("Bins of the histogram", "count"),
     "depth": ("Depth of the tree", "count"),
-    "cells": ("Cells", "count"),
+    "cells": ("Groups", "count"),
     "swing": ("Change", "signed"),
     "typical": ("Typical size", "plain label"),
     "line": ("Sd of the line", "plain label"),
@@ -340,7 +343,7 @@ FIGURES = {
 """Of a statement's figures, the head of the column and how they are written."""
 STATEMENTS = {
     "public model": "The public model",
-    "mean answer": "Mean answer",
+    "mean prediction": "Mean prediction",
     "partition": "The partition",
     "effect": "What private features add",
     "surface": "The line and the trees on top of it",
@@ -350,22 +353,22 @@ STATEMENTS = {
 LAM = {
     "learned": "How far public rows are trusted is learned from the reports.",
     "auto": "Public rows are trusted in proportion to how little noise they carry.",
-    "0.0": "Public rows shape the tree; their labels do not count in its answers.",
+    "0.0": "Public rows shape the tree; their labels do not count in its predictions.",
     "1.0": "A public row weighs as much as a private one.",
     "inf": "Public rows alone decide; the reports do not count.",
 }
 PRUNE = {
-    "smooth": "Cells with little evidence lean on their neighbours in the tree.",
-    "fallback": "Cells with too little evidence take the answer of a larger cell above them.",
-    "variance": "Cells with little evidence take the answer of a larger cell above them.",
-    "paper": "Cells with little evidence take a larger one's answer, by the bounds of the LPCT paper.",
+    "smooth": "Groups with little evidence lean on their neighbours in the tree.",
+    "fallback": "Groups with too little evidence take the prediction of a larger group above them.",
+    "variance": "Groups with little evidence take the prediction of a larger group above them.",
+    "paper": "Groups with little evidence take a larger one's prediction, by the bounds of the LPCT paper.",
 }
 GLOSSARY = {
     "report": "The scrambled message that a person sends.",
     "ε": "Epsilon, the privacy cost. Lower is safer.",
     "group": "Rows that are alike: one end of the tree.",
-    "correction": "What is added to the public model's answer.",
-    "± 2 sd": "Two standard deviations each side. Measured: intervals of 90 % held 77 to 100 %. Brackets: what clipping hid.",
+    "correction": "What is added to the public model's prediction.",
+    "± 2 sd": "Two standard deviations each side. Measured: intervals of 90 % held 67 to 100 %. Brackets: what clipping hid.",
     "public": "Data that anyone may see.",
 }
 """Words used on the page, marked once each in its open part."""

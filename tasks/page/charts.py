@@ -73,15 +73,6 @@ class Axis:
         return f"{text}{SHORT.get(word, '')}".replace("-", "\u2212")
 
 
-def label_lines(axis: Axis, lines: Sequence[tuple[float, str, str]]) -> list[tuple[str, str, str, str]]:
-    """Return labels of up to two lines (value, text, role) as place, text, side ("e" before, "s" after) and role."""
-    leftmost = min((value for value, _, _ in lines), default=0.0)
-    sides = ["e" if value == leftmost and len(lines) > 1 else "s" for value, _, _ in lines]
-    return [
-        (axis.at(value), text, side, role) for (value, text, role), side in zip(lines, sides, strict=True)
-    ]
-
-
 def _round_step(size: float) -> float:
     power = 10.0 ** math.floor(math.log10(size))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= size * (1 - 1e-9))
@@ -115,12 +106,12 @@ class Branch:
         return max(WHOLE * max(self.node.share, 0.0), 0.08)
 
 
-def draw_tree(root: Node, is_open: Callable[[Node], bool], is_clear: Callable[[Node], bool]) -> Branch:
+def draw_tree(root: Node, is_open: Callable[[Node], bool]) -> Branch:
     """The tree laid out in rows, one for each end."""
 
     def lay(node: Node, level: int, first: int) -> Branch:
         if not node.children or not is_open(node):
-            return Branch(node, level, (first + 0.5) * ROW, (first, 1), True, is_clear(node))
+            return Branch(node, level, (first + 0.5) * ROW, (first, 1), True, node.is_clear)
         children, row = [], first
         for child in node.children:
             children.append(lay(child, level + 1, row))

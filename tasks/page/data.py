@@ -58,7 +58,7 @@ class Check:
 
     def __post_init__(self) -> None:
         if self.zone == "private" and self.detail:
-            raise ValueError(f"the private check {self.name!r} has a detail; it stays in the holders' zone")
+            raise ValueError(f"the private check {self.name!r} has a detail, which stays with its people")
 
     @property
     def state(self) -> str:
@@ -82,7 +82,7 @@ class Rows:
         if self.zone == "private" and (
             self.quarantined is not None or self.read not in (None, self.kept + self.held_out)
         ):
-            raise ValueError("counts of private faults stay in the holders' zone: leave them None")
+            raise ValueError("counts of a zone's private faults stay with its people: leave them None")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class CellTest:
 
     def __post_init__(self) -> None:
         if self.n < FEWEST:
-            raise ValueError(f"a cell of {self.n} held-back rows shows them; at least {FEWEST} are needed")
+            raise ValueError(f"a group of {self.n} rows kept aside shows them; at least {FEWEST} are needed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -474,12 +474,10 @@ class Run:
         units: what the numbers of other columns are measured in.
         whole: columns whose public numbers are all whole.
         classes: what its values are called, or levels of a number that a report can name.
-        label_range: private labels are moved into it; None where they are classes.
         levels: what totals are of: classes, or levels of a number or of a public model's error.
         lam, prune: how public rows were weighed and cells smoothed; "" where that was not asked.
         n_private, n_public, n_test: rows that reported (in a campaign those of earlier runs too), public, held back.
         n_earlier: of the rows that reported, those that had before this run began.
-        n_features: raw columns that are features.
         n_cells, depth: of the partition that was asked about.
         public_rule, public_columns, where: which rows are public, which columns are so with it, which rows take part.
         columns_left_out: raw columns that are no features, and why.
@@ -511,7 +509,6 @@ class Run:
     units: Mapping[str, str] = field(default_factory=dict)
     whole: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
-    label_range: Span | None = None
     levels: tuple[str, ...] = ()
     lam: str = ""
     prune: str = ""
@@ -519,7 +516,6 @@ class Run:
     n_earlier: int = 0
     n_public: int = 0
     n_test: int = 0
-    n_features: int = 0
     n_cells: int = 0
     depth: int = 0
     public_rule: str = ""
@@ -541,7 +537,7 @@ class Run:
             raise ValueError("a finished run needs the description of its model")
         spent, claimed = self.privacy.epsilon_exact, self.privacy.epsilon
         if not math.isfinite(spent) or spent > claimed * (1 + 1e-9):
-            raise ValueError(f"a holder spent {spent}, more than epsilon = {claimed}")
+            raise ValueError(f"a person spent {spent}, more than epsilon = {claimed}")
 
     @property
     def n_new(self) -> int:

@@ -28,7 +28,7 @@ from tasks.page.captions import (
 )
 from tasks.page.charts import Axis, Branch, draw_tree
 from tasks.page.data import AtEpsilon, Check, FoundFrom, Run, Score
-from tasks.page.summary import find_reference, has_groups, name_score, say_rows
+from tasks.page.summary import FEW_CLASSES, find_reference, has_groups, name_score, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
 MOST_ENDS, MOST_LEVELS = 8, 4
@@ -57,6 +57,7 @@ class Table:
         marked: rows that are told apart.
         notes: under it.
         of: what it is of, where the title does not say so.
+        short: its answer in a few words, beside the title.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Table:
     notes: tuple[Sentence, ...] = ()
     of: str = ""
     is_named: bool = True
+    short: str = ""
 
     @property
     def file(self) -> str:
@@ -119,11 +121,7 @@ def draw(run: Run) -> Tree | None:
     if root is None or not root.children:
         return None
     opened = open_nodes(root, ALL_ENDS if root.cells <= ALL_ENDS else MOST_ENDS)
-
-    def is_clear(node: Node) -> bool:
-        return node.estimates[node.clearest].is_clear
-
-    drawn = draw_tree(root, lambda node: id(node) in opened, is_clear)
+    drawn = draw_tree(root, lambda node: id(node) in opened)
     unit, classes = cell_unit(run), drawn_classes(run)
     values: list[float] = []
     ends = [end.node for end in _ends(drawn)]
@@ -203,72 +201,68 @@ def tabulate_cells(run: Run) -> Table | None:
     model = run.model
     if not model.cells:
         return None
-    unit, plain = cell_unit(run), label_unit(run)
-    is_correction = model.figure == "correction"
     cells = by_share(model.cells)[:TABLED_CELLS]
-    several = len(model.outputs) > 1
-    heads = [f"Group of {run.nouns}", "Private"]
-    has = {
-        "public share": any(cell.public_share is not None for _, cell in cells),
-        "public": any(any(cell.public) for _, cell in cells),
-        "reports": any(any(cell.reports) for _, cell in cells),
-        "differences": any(any(cell.differences) for _, cell in cells),
-        "decision": any(cell.decision for _, cell in cells),
-        "weight": any(cell.private_weight is not None for _, cell in cells),
-        "answers": any(cell.answers for _, cell in cells),
-        "tests": bool(run.scores and any(run.scores.cells)),
-    }
-    heads += ["Public rows"] if has["public share"] else []
-    for output in model.outputs:
-        named = f" “{output}”" if several else ""
-        heads += [f"Reports alone{named}"] if has["reports"] else []
-        heads += [f"Public{named}"] if has["public"] else []
-        heads += [f"Difference{named}"] if has["differences"] else []
-        heads.append(("Correction" if is_correction else "Estimate") + named)
-        heads += [f"Corrected{named}"] if has["answers"] else []
-    heads += ["Weight of reports"] if has["weight"] else ["Rests on"]
-    heads += ["Says"] if has["decision"] else []
-    heads += ["Held back", "Public model", "Ours"] if has["tests"] else []
-    rows, marked = [], []
-    for place, (number, cell) in enumerate(cells):
-        row = [
-            f"{number + 1}. {say_path(cell.path, run)}",
-            units.count(max(cell.share, 0.0) * run.n_private),
-        ]
-        row += [units.portion(cell.public_share or 0.0)] if has["public share"] else []
-        for m in range(len(model.outputs)):
-            row += [unit.estimate(_nth(cell.reports, m))] if has["reports"] else []
-            row += [plain.estimate(_nth(cell.public, m))] if has["public"] else []
-            if has["differences"]:
-                row.append(label_unit(run, signed=True).estimate(_nth(cell.differences, m)))
-            row.append(unit.estimate(cell.estimates[m]))
-            row += [plain.bare(cell.answers[m]) if cell.answers else "–"] if has["answers"] else []
-        row.append(units.percent(cell.private_weight or 0.0, 0) if has["weight"] else BASIS[cell.rests_on])
-        row += [cell.decision] if has["decision"] else []
-        if has["tests"] and run.scores:
-            test, write = run.scores.cells[number], score_unit(run)
-            row += (
-                [units.count(test.n), write.value(test.public), write.value(test.ours)]
-                if test
-                else ["few", "–", "–"]
-            )
-        rows.append(tuple(row))
-        if is_correction and cell.estimates[cell.clearest].is_clear:
-            marked.append(place)
+    rows = [_tabulate_cell(run, number, cell) for number, cell in cells]
+    heads = [head for head in rows[0] if any(row[head] is not None for row in rows)]
+    if "Weight of reports" in heads:
+        heads.remove("Rests on")
+    marked = [at for at, (_, cell) in enumerate(cells) if model.figure == "correction" and cell.is_clear]
+    n_cells = units.count(len(model.cells))
     notes = [
+        *(
+            [say("table cut", shown=units.count(len(cells)), cells=n_cells)]
+            if len(model.cells) > len(cells)
+            else []
+        ),
         say("counts"),
         *_adding(run, [cell for _, cell in cells]),
         *([say("shared out")] if has_groups(run) else []),
         *_weighing(run),
     ]
-    if len(model.cells) > len(cells):
-        notes.insert(0, say("table cut", shown=units.count(len(cells)), cells=units.count(len(model.cells))))
-    title = f"Every group of {run.nouns}"
-    return Table(title, tuple(heads), tuple(rows), tuple(marked), tuple(notes))
+    return Table(
+        f"Every group of {run.nouns}",
+        tuple(heads),
+        tuple(tuple(row[head] or "–" for head in heads) for row in rows),
+        tuple(marked),
+        tuple(notes),
+        short=f"{len(marked)} of {n_cells} clear"
+        if model.figure == "correction"
+        else units.plural(len(model.cells), "group", "groups"),
+    )
 
 
-def _nth(estimates: Sequence[Estimate | None], m: int) -> Estimate | None:
-    return estimates[m] if estimates else None
+def _tabulate_cell(run: Run, number: int, cell: Cell) -> dict[str, str | None]:
+    """Return what the table has of a cell, by the heads of all columns; None where there is nothing."""
+    unit, plain, signed = cell_unit(run), label_unit(run), label_unit(run, signed=True)
+    row: dict[str, str | None] = {
+        f"Group of {run.nouns}": f"{number + 1}. {say_path(cell.path, run)}",
+        "Private": units.count(max(cell.share, 0.0) * run.n_private),
+        "Public rows": None if cell.public_share is None else units.portion(cell.public_share),
+    }
+
+    def of(estimates: Sequence[Estimate | None], m: int, write: Unit) -> str | None:
+        estimate = estimates[m] if estimates else None
+        return None if estimate is None else write.estimate(estimate)
+
+    for m, output in enumerate(run.model.outputs):
+        named = f" “{output}”" if len(run.model.outputs) > 1 else ""
+        row |= {
+            f"Reports alone{named}": of(cell.reports, m, unit),
+            f"Public{named}": of(cell.public, m, plain),
+            f"Difference{named}": of(cell.differences, m, signed),
+            f"{'Correction' if run.model.figure == 'correction' else 'Estimate'}{named}": of(
+                cell.estimates, m, unit
+            ),
+            f"Corrected{named}": plain.bare(cell.answers[m]) if cell.answers else None,
+        }
+    weight = None if cell.private_weight is None else units.percent(cell.private_weight, 0)
+    row |= {"Weight of reports": weight, "Rests on": BASIS[cell.rests_on], "Says": cell.decision or None}
+    if run.scores and any(run.scores.cells):
+        test, write = run.scores.cells[number], score_unit(run)
+        row["Kept aside"] = units.count(test.n) if test else "few"
+        row["Public model"] = write.value(test.public) if test else None
+        row["Ours"] = write.value(test.ours) if test else None
+    return row
 
 
 def _adding(run: Run, cells: Sequence[Cell]) -> list[Sentence]:
@@ -291,7 +285,7 @@ def _weighing(run: Run) -> list[Sentence]:
     if not run.lam:
         return []
     lam = LAM.get(run.lam, f"A public row weighs as much as {run.lam} private ones.")
-    return [say("weighing", lam=lam, prune=PRUNE.get(run.prune, "Each cell speaks for itself."))]
+    return [say("weighing", lam=lam, prune=PRUNE.get(run.prune, "Each group speaks for itself."))]
 
 
 def find_strengths(run: Run) -> list[tuple[str, float]]:
@@ -311,7 +305,7 @@ def tabulate_statements(run: Run) -> list[Table]:
         statements = run.model.of_kind(kind)
         if not statements:
             continue
-        names = tuple(statements[0].figures)
+        names, first = tuple(statements[0].figures), statements[0].about.replace("_", " ")
         rows = tuple(
             (
                 statement.about.replace("_", " ") or "all",
@@ -319,7 +313,10 @@ def tabulate_statements(run: Run) -> list[Table]:
             )
             for statement in statements
         )
-        tables.append(Table(title, ("", *(FIGURES[name][0] for name in names)), rows))
+        heads = tuple(FIGURES[name][0] for name in names)
+        parts = (f"{head.lower()} {text}" for head, text in zip(heads[:2], rows[0][1:], strict=False))
+        short = ", ".join(filter(None, (first, *parts)))
+        tables.append(Table(title, ("", *heads), rows, short=short))
     return tables
 
 
@@ -354,7 +351,8 @@ def tabulate_scores(run: Run) -> Table:
         if score.note
     )
     heads = ("Model", *(METRICS[key] for key in keys), "95\u202f% interval")
-    return Table("As a table", heads, rows, marked, notes, of="scores")
+    short = units.plural(len(rows), "model", "models")
+    return Table("As a table", heads, rows, marked, notes, of="scores", short=short)
 
 
 def tabulate_strip(run: Run) -> Table | None:
@@ -378,8 +376,7 @@ def tabulate_strip(run: Run) -> Table | None:
     own = tuple(
         i for i, at_epsilon in enumerate(run.scores.epsilons) if at_epsilon.epsilon == run.privacy.epsilon
     )
-    notes = (say("strip note"),)
-    return Table("As a table", tuple(heads), tuple(rows), own, notes, of="epsilon")
+    return Table("As a table", tuple(heads), tuple(rows), own, (say("strip note"),), of="epsilon")
 
 
 def _tabulate_finds(run: Run) -> Table:
@@ -416,7 +413,7 @@ def say_strip(run: Run) -> list[Sentence]:
         least = at_epsilon.epsilon
     if least is None:
         return [*sentences, say("strip never", reference=name)]
-    return [*sentences, say("strip surely", least=f"{least:.6g}", reference=name)]
+    return [*sentences, say("strip every", least=f"{least:.6g}", reference=name)]
 
 
 def count_better(run: Run, at_epsilon: AtEpsilon, reference: Score) -> int:
@@ -461,7 +458,8 @@ def tabulate_mistakes(run: Run) -> Table | None:
         if sum(row)
     ]
     notes = (say("recall", recalls=units.listed(recalls)),) if recalls else ()
-    return Table("Mistakes with and without reports", ("Model", *heads), rows, (), notes)
+    short = units.listed(recalls[:FEW_CLASSES]) + " recognised"
+    return Table("Mistakes with and without reports", ("Model", *heads), rows, (), notes, short=short)
 
 
 def tabulate_bins(run: Run) -> Table | None:
@@ -482,7 +480,9 @@ def tabulate_bins(run: Run) -> Table | None:
     if run.scores.n_few:
         notes.append(say("bins few", n=units.plural(run.scores.n_few, run.noun, run.nouns)))
     heads = ("Predicted", "Rows", "Mean predicted", "Mean true")
-    return Table("Predicted against true", heads, rows, (), tuple(notes))
+    most = max(abs(each.true - each.predicted) for each in run.scores.bins)
+    short = f"off by {unit.value(most)} at most"
+    return Table("Predicted against true", heads, rows, (), tuple(notes), short=short)
 
 
 def tabulate_curve(run: Run, curve: CurveLine) -> Table:
@@ -497,7 +497,7 @@ def tabulate_curve(run: Run, curve: CurveLine) -> Table:
         row = [where, unit.estimate(Estimate(value=point.value, sd=point.sd))]
         row += ["–" if point.public is None else unit.bare(point.public)] if has_public else []
         rows.append(tuple(row))
-    heads = (curve.column.replace("_", " "), "Answer", *(["Public rows alone"] if has_public else []))
+    heads = (curve.column.replace("_", " "), "Prediction", *(["Public rows alone"] if has_public else []))
     return Table("As a table", heads, tuple(rows), of=f"along {curve.column}")
 
 
@@ -537,7 +537,7 @@ def tabulate_rows(run: Run) -> Table:
     """Rows and checks of both zones; private ones without a count of faults."""
     rows = {row.zone: row for row in run.rows}
     public, private = rows.get("public"), rows.get("private")
-    away, made = "kept by the holders", []
+    away, made = "kept by the people", []
     if public is not None and private is not None:
         made.append(("read", "–" if public.read is None else units.count(public.read), away))
         if run.failure is not None:
@@ -547,7 +547,7 @@ def tabulate_rows(run: Run) -> Table:
             if run.n_earlier:
                 made.append(("new in this run", "–", units.count(run.n_new)))
         if public.held_out or private.held_out:
-            made.append(("held back", units.count(public.held_out), units.count(private.held_out)))
+            made.append(("kept aside to test", units.count(public.held_out), units.count(private.held_out)))
         if public.quarantined is not None:
             made.append(("set aside as faulty", units.count(public.quarantined), away))
     if run.checks:
@@ -560,7 +560,7 @@ def tabulate_rows(run: Run) -> Table:
 def _met(run: Run, zone: str) -> str:
     checks = [check for check in run.checks if check.zone == zone]
     met = sum(check.ok for check in checks)
-    return f"{units.count(met)} of {units.count(len(checks))}" if checks else "kept by the holders"
+    return f"{units.count(met)} of {units.count(len(checks))}" if checks else "kept by the people"
 
 
 def order_checks(run: Run) -> list[Check]:

@@ -69,7 +69,7 @@ def draw_groups(run: Run) -> Groups | None:
         return None
     corrects = model.figure == "correction"
     cells = by_share(model.cells)
-    clear = [pair for pair in cells if not corrects or _is_clear(pair[1])][:MOST_CLEAR]
+    clear = [pair for pair in cells if not corrects or pair[1].is_clear][:MOST_CLEAR]
     shown = clear or cells[:MOST_UNCLEAR]
     numbers = {number for number, _ in shown}
     rest = [pair for pair in cells if pair[0] not in numbers]
@@ -78,7 +78,7 @@ def draw_groups(run: Run) -> Groups | None:
     rows = [_row(run, number, cell) for number, cell in shown]
     rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
     return Groups(
-        heading=_head(run, [cell for _, cell in cells if corrects and _is_clear(cell)]),
+        heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
         caption=say("groups correction" if corrects else "groups shares"),
         axis=_axis(run, rows),
         scale=100.0 if run.label == "class" else 1.0,
@@ -95,10 +95,6 @@ def _axis(run: Run, rows: Sequence[Row]) -> Axis:
         value for row in rows for value in (row.public, row.ours, *(row.ends or ())) if value is not None
     ]
     return Axis.of(values)
-
-
-def _is_clear(cell: Cell) -> bool:
-    return cell.estimates[cell.clearest].is_clear
 
 
 def _figures(run: Run, cell: Cell) -> Pair:
@@ -125,7 +121,7 @@ def _row(run: Run, number: int, cell: Cell) -> Row:
         public=public,
         ours=ours,
         ends=ends,
-        is_clear=_is_clear(cell) if corrects else True,
+        is_clear=cell.is_clear or not corrects,
         people=max(cell.share, 0.0) * run.n_private,
         texts=_write(run, public, ours),
     )

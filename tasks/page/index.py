@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -127,8 +127,10 @@ class Trend:
     says: str
 
     @classmethod
-    def of(cls, cards: Sequence[Card]) -> Trend | None:
-        """Of their figures, or of how many reported where not all have one; None of fewer than two runs."""
+    def of(cls, every: Iterable[Card], campaign: str) -> Trend | None:
+        """Of its runs' figures, or of how many reported where not all have one; None of fewer than two runs that ended."""
+        cards = [card for card in every if card.campaign == campaign and card.is_whole]
+        cards.sort(key=lambda card: _moment(card.created))
         if len(cards) < 2:
             return None
         has_figures = all(card.figure is not None for card in cards)
@@ -178,10 +180,7 @@ def render_index(cards: Mapping[str, Card]) -> str:
     """Return the page of all runs, newest first, which loads nothing. `cards` are keyed by the runs' folders."""
     newest = sorted(cards.items(), key=lambda pair: (_moment(pair[1].created), pair[0]), reverse=True)
     campaigns = dict.fromkeys(card.campaign for _, card in newest if card.campaign)
-    trends = {
-        name: Trend.of([card for _, card in reversed(newest) if card.campaign == name and card.is_whole])
-        for name in campaigns
-    }
+    trends = {name: Trend.of(cards.values(), name) for name in campaigns}
     return fill(
         "index.html.j2",
         runs=newest,
@@ -190,10 +189,6 @@ def render_index(cards: Mapping[str, Card]) -> str:
             for name in campaigns
         },
         trends=trends,
-        date=units.date,
-        plural=units.plural,
-        epsilon=units.epsilon,
-        count=units.count,
     )
 
 

@@ -56,7 +56,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
     share = plan.difference.share
     whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
     wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
-    figure = "mean squared error" if plan.is_number else "share right"
+    figure = "mean squared error" if plan.is_number else "share predicted correctly"
     gain = "Squared error falls by, if wrong" if plan.is_number else "Gain, if wrong"
     least = (
         f"lower the mean squared error by {_percent(LEAST_PART)}"
@@ -91,7 +91,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         lead=tuple(lead),
         grid=Table(
             "What each size would bring",
-            ("People", "Epsilon", "Expected, 80 %", gain, "Finds", "Cells", "Bytes", "Worth it"),
+            ("People", "Epsilon", "Expected, 80 %", gain, "Finds", "Groups", "Bytes", "Worth it"),
             tuple(_row(plan, forecast) for forecast in plan.forecasts),
             is_named=False,
         ),
@@ -115,7 +115,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             _say_interval(plan, wrong),
             f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
             f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
-            f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {least} or more, surely more than nothing, and find "
+            f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {least} or more, with an interval above 0, and find "
             f"the error. “{gain}” and “Finds” are smoothed, so that neither gets worse with more people or a larger epsilon. "
             "“Expected” is not: it rises and falls by chance.",
             *_say_interpolation(plan),
@@ -188,7 +188,7 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str) 
     is_blind = first.smallest is not None and first.smallest.error > plan.difference.size
     if first.is_enough:
         lack = "too few to find the error" if is_blind else "too noisy to count on the gain"
-        why = f"reports would not surely help, even where the public model is {wrong}: {lack}."
+        why = f"reports may not help, even where the public model is {wrong}: {lack}."
     elif is_blind:
         why = (
             f"reports are too few or too noisy. Where the public model is {wrong}, they would {_planted(plan, first)}, and find "
@@ -205,23 +205,23 @@ def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str) 
         if best.is_worth_it
         else ""
     )
-    return f"Do not collect at {where}: {why}{instead}{_say_beyond(plan, first)}"
+    return f"Not worth collecting at {where}: {why}{instead}{_say_beyond(plan, first)}"
 
 
 def _say_one_answer(plan: CollectionPlan) -> str:
     """Say what needs no model, and whether the public one is better by more than its interval."""
-    reaches = (
-        f"the mean, has a mean squared error of {_one(plan, plan.one_answer)} on"
+    always = (
+        f"the mean has a mean squared error of {_one(plan, plan.one_answer)} on"
         if plan.is_number
-        else f"the most frequent one, is right for {_one(plan, plan.one_answer)} of"
+        else f"the most common class is right for {_one(plan, plan.one_answer)} of"
     )
     public, sign = plan.public_alone, -1 if plan.is_number else 1
     doubt = ""
     if sign * ((public.high if plan.is_number else public.low) - plan.one_answer) <= 0:
-        doubt = "; the public model is not surely better"
+        doubt = " The public model is not clearly better"
         if sign * (public.mean - plan.one_answer) <= 0:
             doubt += ", and there may be nothing to learn"
-    return f"One answer for everybody, {reaches} public rows{doubt}."
+    return f"Always predicting {always} public rows.{doubt and f'{doubt}.'}"
 
 
 def _found(plan: CollectionPlan, first: Forecast) -> str:
@@ -256,8 +256,8 @@ def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
     if plan.by_coins:
         return (
-            "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulations over "
-            f"who is asked, and noise. The gains of the table, and the verdict, are for other people, "
+            "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulated "
+            f"collections, over who is asked, and noise. The gains of the table, and the verdict, are for other people, "
             f"on whom the public model is {wrong}."
         )
     if "apart" in plan.public:
@@ -268,9 +268,9 @@ def _say_interval(plan: CollectionPlan, wrong: str) -> str:
             f"{wrong}."
         )
     return (
-        "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulations over "
-        f"who is asked, noise, and how they may differ: {'; '.join(WAYS[kind] for kind in plan.public)}. As stated: {wrong}. If "
-        "they differ by more, it is too narrow."
+        "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulated "
+        f"collections, over who is asked, noise, and how they may differ: {'; '.join(WAYS[kind] for kind in plan.public)}. "
+        f"As stated: {wrong}. If they differ by more, it is too narrow."
     )
 
 
@@ -312,7 +312,7 @@ def _say_interpolation(plan: CollectionPlan) -> tuple[str, ...]:
     if not any(backwards and not backwards.is_reached for backwards in (plan.reach, plan.detect)):
         return ()
     return (
-        "What it takes lies between sizes that were tried, where the number of cells may change: less may do. "
+        "What it takes lies between sizes that were tried, where the number of groups may change: less may do. "
         "Name more sizes with --holders: the answer is never more than a row of the table that reaches it.",
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ldptree.protocol.question import QuestionDescription
@@ -47,11 +47,6 @@ def spent(run: Run) -> list[Sentence]:
     return [_spent(run), *(_ledger(run) if run.privacy.was_spent_before else ())]
 
 
-def warn_of_liars(run: Run) -> tuple[Sentence, ...]:
-    """Say in one sentence what a dishonest holder can do; nothing where that is not known."""
-    return _liars(run)[:1]
-
-
 def say_protection(run: Run) -> str:
     """Say whom a run that reached its end protects; of one that protects nobody in the words of its warning."""
     if run.privacy.seeded:
@@ -67,7 +62,7 @@ def say_question(asked: AskedQuestion, target: str) -> str:
     return ABOUT[question.about].format(
         target=target.replace("_", " "),
         feature=asked.column,
-        shape=SHAPES[question.shape],
+        shape=SHAPES[question.shape].format(feature=asked.column),
         values=units.count(question.figures.get("values", 0)),
         cells=units.count(question.figures.get("cells", 0)),
         columns=units.count(question.figures.get("columns", 0)),
@@ -77,11 +72,6 @@ def say_question(asked: AskedQuestion, target: str) -> str:
 def say_mechanism(question: QuestionDescription) -> str:
     """Say how its answer leaves."""
     return MECHANISMS.get(question.mechanism, f"by {question.mechanism.replace('_', ' ')}")
-
-
-def name_mechanism(question: QuestionDescription) -> str:
-    """Name a mechanism."""
-    return question.mechanism.replace("_", " ")
 
 
 def odds(run: Run) -> str:
@@ -103,7 +93,7 @@ def _left(run: Run) -> tuple[Sentence, ...]:
     if privacy.features:
         rounds = say(
             "rounds",
-            rounds=units.plural(len(privacy.asked), "round", "rounds"),
+            rounds=units.plural(len(privacy.asked), "question", "questions"),
             most=units.plural(privacy.most_answers, "question", "questions"),
         )
         shown = [] if privacy.mask_release == "none" else [say(f"shown {privacy.mask_release}")]
@@ -157,31 +147,24 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
             else (unit.bare(figures["low"]), unit.value(figures["high"]))
         )
         sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
-    sentences.append(say("mechanism", how=say_mechanism(last), name=name_mechanism(last)))
-    for sentence in _coins(run, last):
-        sentences.append(sentence)
-        for asked in _asked_first(run):
-            sentences += _coins_first(asked.question, sentence.key)
+    sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
+    sentences += _coins(run, last, [asked.question for asked in _asked_first(run)])
     if run.privacy.form == "reports":
         n = units.plural(sum(asked.n_asked for asked in run.privacy.asked), "report was", "reports were")
         sentences.append(say("reports written", reports=n))
     return tuple(sentences)
 
 
-def _coins_first(question: QuestionDescription, key: str) -> list[Sentence]:
-    """Return a sentence about the last question's coins for those who were asked this one."""
-    names = {"chances": ("p", "q"), "label chance": ("label_p",)}.get(key, ())
-    if not names or any(name not in question.figures for name in names):
-        return []
-    return [say(f"{key} first", **{name: units.chance(question.figures[name]) for name in names})]
-
-
-def _coins(run: Run, question: QuestionDescription) -> list[Sentence]:
+def _coins(run: Run, question: QuestionDescription, first: Sequence[QuestionDescription]) -> list[Sentence]:
+    """Say how the coins of a question fall, and beside each those of the questions that some were asked `first`."""
     figures, sentences = question.figures, []
-    if "p" in figures:
-        sentences.append(say("chances", p=units.chance(figures["p"]), q=units.chance(figures["q"])))
-    if "label_p" in figures:
-        sentences.append(say("label chance", label_p=units.chance(figures["label_p"])))
+    for key, names in {"chances": ("p", "q"), "label chance": ("label_p",)}.items():
+        sources = [("", figures), *((" first", other.figures) for other in first)]
+        sentences += [
+            say(f"{key}{of}", **{name: units.chance(drawn[name]) for name in names})
+            for of, drawn in sources
+            if names[0] in figures and names[0] in drawn
+        ]
     if "noise_sd" in figures:
         sentences.append(say("noise", sd=units.decimal(figures["noise_sd"])))
     if "label_noise_sd" in figures:
@@ -200,14 +183,19 @@ def _protected(run: Run) -> Sentence:
     return say("protected", target=target, features=units.listed(private))
 
 
+def _is_continuous(run: Run) -> bool:
+    """Return whether noise was drawn as floating-point numbers."""
+    names = (asked.question.mechanism for asked in run.privacy.asked)
+    return any("laplace" in name and "discrete" not in name for name in names)
+
+
 def _promise(run: Run) -> tuple[Sentence, ...]:
     alike = ALIKE[run.privacy.mask_release] if run.privacy.features else ""
     sentences = [
         say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
         say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
     ]
-    names = [asked.question.mechanism for asked in run.privacy.asked]
-    if any("laplace" in name and "discrete" not in name for name in names):
+    if _is_continuous(run):
         sentences.append(say("real numbers"))
     if run.privacy.form == "totals":
         sentences.append(say("of sums"))
@@ -215,8 +203,8 @@ def _promise(run: Run) -> tuple[Sentence, ...]:
 
 
 def _spent(run: Run) -> Sentence:
-    rounds = 1 if run.privacy.features else run.privacy.most_answers
-    times = "once" if rounds == 1 else f"in {units.count(rounds)} reports"
+    several = run.privacy.most_answers > 1 and not run.privacy.features
+    times = f"in {units.count(run.privacy.most_answers)} reports" if several else "once"
     return say("spent", epsilon=units.epsilon(run.privacy.epsilon_spent), times=times)
 
 
@@ -331,12 +319,9 @@ def warnings(run: Run) -> list[Caution]:
     """All that is to be known before relying on the result, the gravest first; the page opens with `MOST_WARNINGS`."""
     cautions = []
     if run.failure is None:
-        if any(
-            asked.question.mechanism.endswith("laplace") and "discrete" not in asked.question.mechanism
-            for asked in run.privacy.asked
-        ):
+        if _is_continuous(run):
             cautions.append(Caution(CLAIMS["device"], say("device")))
-        cautions += [Caution(CLAIMS["liars"], liars) for liars in warn_of_liars(run)]
+        cautions += [Caution(CLAIMS["liars"], liars) for liars in _liars(run)[:1]]
     parts = [text.partition(". ") for text in run.warnings]
     cautions += [Caution(f"{claim}.", say("warning", text=text)) for claim, _, text in parts]
     if run.failure is None:

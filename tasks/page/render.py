@@ -20,6 +20,8 @@ from tasks.page.ruler import draw_ruler
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from tasks.page.index import Trend
+
 MOST_LISTED = 50
 SECTIONS: dict[str, Callable[[Run], Table | None]] = {
     "cells": findings.tabulate_cells,
@@ -29,63 +31,39 @@ SECTIONS: dict[str, Callable[[Run], Table | None]] = {
 """Tables that are folded under "Everything else", in order; a run that a table says nothing of goes without it."""
 
 
-def render(run: Run) -> str:
-    """Return the run's page as one HTML file that loads nothing."""
-    claim, status = summary.status(run)
-    common: dict[str, Any] = dict(
-        run=run,
-        claim=claim,
-        status=status,
-        question=summary.question(run),
-        verdict=summary.verdict(run),
-        headline=summary.headline(run),
-        lead=summary.lead(run),
-        reason=summary.split_reason(run.failure.message)[1] if run.failure else "",
-        cautions=privacy.warnings(run),
-        most_cautions=privacy.MOST_WARNINGS,
-        count=units.count,
-        portion=units.portion,
-        percent=units.percent,
-        plural=units.plural,
-        height=charts.height,
-        seconds=units.seconds,
-        date=units.date,
-        **_making(run),
-    )
-    learned = {"strip": None, "ruler": None} if run.failure else _learned(run)
-    return fill("page.html.j2", **common, **learned)
+KNOWN: dict[str, Any] = {
+    "say": say,
+    "glossary": GLOSSARY,
+    "chips": CHIPS,
+    "count": units.count,
+    "plural": units.plural,
+    "units": units,
+    "charts": charts,
+    "summary": summary,
+    "findings": findings,
+    "privacy": privacy,
+}
+"""Names that every template knows."""
+
+
+def render(run: Run, weeks: Trend | None = None) -> str:
+    """Return the run's page as one HTML file that loads nothing, with the runs of its campaign so far."""
+    learned = {"strip": None} if run.failure else _learned(run)
+    return fill("page.html.j2", run=run, weeks=weeks, ruler=draw_ruler(run), **_making(run), **learned)
 
 
 def render_brief(run: Run) -> str:
     """Return the finding, the ruler and the advice of a finished run as HTML of at most 320 px, which loads nothing."""
-    return fill(
-        "brief.html.j2",
-        run=run,
-        verdict=summary.verdict(run),
-        headline=summary.headline(run),
-        lead=summary.lead(run),
-        ruler=draw_ruler(run),
-        gain=summary.gain(run),
-        advice=summary.advise(run),
-    )
+    return fill("brief.html.j2", run=run, ruler=draw_ruler(run))
 
 
-def fill(template: str, **values: Any) -> str:
-    """A page of these templates, with their one style sheet."""
+def fill(template: str, *, text: str = "", **values: Any) -> str:
+    """Fill a template of this folder, or the `text` of another, which has the same style sheet."""
     environment = _environment()
-    style = Markup(_style(environment))  # noqa: S704 - our own file, no data in it
-    return make_visible(
-        environment.get_template(template).render(
-            style=style, say=say, glossary=GLOSSARY, chips=CHIPS, **values
-        )
-    )
-
-
-def render_template(template: str, **values: Any) -> str:
-    """Return another page that looks like a run's, from a template's text and the same style."""
-    environment = _environment()
-    style = Markup(_style(environment))  # noqa: S704 - our own file, no data in it
-    return make_visible(environment.from_string(template).render(style=style, glossary=GLOSSARY, **values))
+    source, _, _ = environment.loader.get_source(environment, "style.css")  # type: ignore[union-attr]
+    style = Markup(source)  # noqa: S704 - our own file, no data in it
+    page = environment.from_string(text) if text else environment.get_template(template)
+    return make_visible(page.render({"style": style} | KNOWN | values))
 
 
 def _making(run: Run) -> dict[str, Any]:
@@ -99,7 +77,6 @@ def _making(run: Run) -> dict[str, Any]:
         "rows": findings.tabulate_rows(run),
         "left_out": list(run.columns_left_out.items())[:MOST_LISTED],
         "data_says": _data(run),
-        "whole": max(run.making.seconds, 1e-9),
         "made": say("made", seconds=units.seconds(run.making.seconds), cores=cores, memory=peak),
     }
 
@@ -119,42 +96,33 @@ def _learned(run: Run) -> dict[str, Any]:
     """Return the values that the templates of a finished run need."""
     tree = findings.draw(run)
     return {
-        "ruler": draw_ruler(run),
-        "gain": summary.gain(run),
-        "advice": summary.advise(run),
         "rows_of": _whose(run),
-        "campaign": summary.campaign(run),
-        "spent": privacy.spent(run),
-        **_guesses(run),
+        "guesses": _guesses(run),
         "groups": draw_groups(run),
-        "explained": [*summary.explain_finding(run)],
+        "explained": summary.explain_finding(run),
         "tree": tree,
         "ribbons": charts.ribbons(tree.root) if tree else [],
         "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
         "tree_classes": _classes(run, tree) if tree and tree.classes else None,
         "tree_caption": _tree_caption(run),
-        "shown": lambda node: findings.shown_estimate(run, node),
-        "condition": lambda node, previous: units.say_split(node, previous, run),
         "cut": lambda node: units.plural(node.cells, "group", "groups"),
         "strengths": findings.find_strengths(run),
-        "name": lambda score: summary.name_score(run, score),
-        "score_unit": units.score_unit(run),
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
-        # A tree of groups has more words than another: what goes for its columns is folded.
-        "has_groups": summary.has_groups(run),
         "curves": [charts.draw_curve(curve) for curve in run.model.curves],
         "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
         "answers": privacy.answers(run, shown=_shown(run)),
-        "promised": f"a factor of {privacy.odds(run)} at most",
         **_example(run),
-        **(
-            {"rounds": findings.tabulate_rounds(run), "rounds_say": privacy.answers(run)[0].sentences}
-            if run.privacy.features
-            else {}
-        ),
-        **({"features": findings.tabulate_features(run)} if run.privacy.features else {}),
+        **(_rounds(run) if run.privacy.features else {}),
         **(_scores(run) if run.scores else {}),
         **_strip(run),
+    }
+
+
+def _rounds(run: Run) -> dict[str, Any]:
+    return {
+        "rounds": findings.tabulate_rounds(run),
+        "rounds_say": privacy.answers(run)[0].sentences,
+        "features": findings.tabulate_features(run),
     }
 
 
@@ -177,32 +145,23 @@ def _whose(run: Run) -> list[tuple[str, int, Sentence]]:
     return [part for part in parts if part[1] or part[0] == "ours"]
 
 
-def _guesses(run: Run) -> dict[str, Any]:
-    """Return both shares of right guesses, without a report and with one, in words and of 100 dots."""
+def _guesses(run: Run) -> list[tuple[int, str, str, Sentence]]:
+    """Return both shares of right guesses, without a report and with one: of 100 dots, in figures, a role, and in words."""
     epsilon = run.privacy.epsilon
 
     def best(budget: float) -> str:
         return units.sure(summary.best_guess(budget)).removesuffix(units.SUFFIXES["share"])
 
-    return {
-        "guesses": [
-            (50, "50", "ref", say("guess before", noun=run.noun)),
-            (
-                min(round(100 * summary.best_guess(epsilon)), 100),
-                best(epsilon),
-                "ours",
-                say(
-                    "guess after",
-                    epsilon=units.epsilon(epsilon),
-                    half=units.epsilon(epsilon / 2),
-                    less=best(epsilon / 2),
-                    twice=units.epsilon(2 * epsilon),
-                    more=best(2 * epsilon),
-                ),
-            ),
-        ],
-        "dots": charts.dots,
-    }
+    after = say(
+        "guess after",
+        epsilon=units.epsilon(epsilon),
+        half=units.epsilon(epsilon / 2),
+        less=best(epsilon / 2),
+        twice=units.epsilon(2 * epsilon),
+        more=best(2 * epsilon),
+    )
+    n = min(round(100 * summary.best_guess(epsilon)), 100)
+    return [(50, "50", "ref", say("guess before", noun=run.noun)), (n, best(epsilon), "ours", after)]
 
 
 def _classes(run: Run, tree: findings.Tree) -> Sentence:
@@ -276,13 +235,16 @@ def _scores(run: Run) -> dict[str, Any]:
     scores = run.scores
     ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
     limit, axis = scores.find("non_private"), Axis.of(ends)
-    lines = [(scores.find("public_only"), _without(run), "pub"), (limit, "one tree, no privacy", "ref")]
+    without = "public model" if run.model.figure == "correction" else "without reports"
+    lines = [(scores.find("public_only"), without, "pub"), (limit, "one tree, no privacy", "ref")]
+    named = [(score, text, role) for score, text, role in lines if score]
+    leftmost = min((score.figure for score, _, _ in named), default=0.0)
     return {
         "axis": axis,
-        "score_lines": charts.label_lines(
-            axis, [(score.figure, text, role) for score, text, role in lines if score]
-        ),
-        "interval": lambda score: findings.say_interval(run, score),
+        "score_lines": [
+            (axis.at(score.figure), text, "e" if score.figure == leftmost and len(named) > 1 else "s", role)
+            for score, text, role in named
+        ],
         "scores_table": findings.tabulate_scores(run),
         "scores_caption": say(
             "scores",
@@ -299,13 +261,10 @@ def _note_scores(run: Run) -> Sentence | None:
     spread, unit = run.scores.ours.spread, units.score_unit(run)
     if spread is None:
         return say("no strip") if run.privacy.features else None
-    draws = units.plural(run.scores.redraws, "draw", "draws")
-    return say("spread", draws=draws, low=unit.bare(spread.low), high=unit.bare(spread.high))
-
-
-def _without(run: Run) -> str:
-    """Return the words of a line that stands where the reference is."""
-    return "public model" if run.model.figure == "correction" else "without reports"
+    last = run.scores.redraws - 1
+    within = round(0.95 * last) - round(0.05 * last) + 1
+    low, high = unit.bare(spread.low), unit.value(spread.high)
+    return say("spread", n=within, draws=run.scores.redraws, low=low, high=high)
 
 
 def _strip(run: Run) -> dict[str, Any]:
@@ -321,18 +280,12 @@ def _strip(run: Run) -> dict[str, Any]:
     assert run.scores is not None
     reference, limit = summary.find_reference(run), run.scores.find("non_private")
     draws = [(at_epsilon.epsilon, at_epsilon.draws) for at_epsilon in run.scores.epsilons]
-    lines = [score.figure for score in (reference, limit) if score]
-    strip = Strip.of(draws, run.privacy.epsilon, lines)
-    named = [
-        (charts.height(strip.axis, score.figure), text, role)
-        for score, text, role in (
-            (reference, "public rows", "pub"),
-            (limit, "one tree, no privacy", "ref"),
-        )
-        if score
-    ]
-    figure = "Share right" if run.label == "class" else "Mean squared error"
-    return {"strip": strip, "strip_lines": named, "strip_of": figure, **common}
+    lines = ((reference, "public rows", "pub"), (limit, "one tree, no privacy", "ref"))
+    named = [(score.figure, text, role) for score, text, role in lines if score]
+    strip = Strip.of(draws, run.privacy.epsilon, [figure for figure, _, _ in named])
+    drawn = [(charts.height(strip.axis, figure), text, role) for figure, text, role in named]
+    figure = "Predicted correctly" if run.label == "class" else "Mean squared error"
+    return {"strip": strip, "strip_lines": drawn, "strip_of": figure, **common}
 
 
 def summarize(run: Run) -> str:
@@ -354,7 +307,7 @@ def summarize(run: Run) -> str:
             table = findings.tabulate_scores(run)
             rows = [(row[0], row[1], row[-1]) for row in table.rows]
             parts.append(_markdown((table.heads[0], table.heads[1], table.heads[-1]), rows))
-        parts.append("### What left a holder's hands")
+        parts.append("### What left a person's hands")
         parts.append(
             "\n".join(
                 f"- **{escape_markdown(answer.question)}.** {escape_markdown(' '.join(each.text for each in answer.sentences))}"
@@ -381,11 +334,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _style(environment: Environment) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, "style.css")[0]
 
 
 def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

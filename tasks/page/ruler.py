@@ -69,21 +69,15 @@ class Ruler:
         """Rows of labels."""
         return 1 + max(mark.level for mark in self.marks)
 
-    def label(self, tick: float) -> str:
-        """A tick in figures."""
-        return self.axis.label(-tick if self.flipped else tick, self.scale)
-
 
 def draw_ruler(run: Run) -> Ruler | None:
-    """The ruler of a run; None where there is nothing to compare."""
+    """Models by what they predict correctly, or by their typical error; averages where none was scored. None where there is
+    nothing to compare.
+    """
     if run.failure is not None:
         return None
-    return _rule_averages(run) if run.scores is None else _rule_scores(run)
-
-
-def _rule_scores(run: Run) -> Ruler | None:
-    """Models by what they predict correctly, or by their typical error."""
-    assert run.scores is not None
+    if run.scores is None:
+        return _rule_averages(run)
     reference = summary.find_reference(run)
     if reference is None or reference.lead is None:
         return None
@@ -111,15 +105,8 @@ def _rule_scores(run: Run) -> Ruler | None:
     band = _span(at(reference.figure - small), at(reference.figure + small))
     gain = _span(*(at(reference.figure + sign * end) for end in (reference.lead.low, reference.lead.high)))
     interval = _span(at(ours.interval.low), at(ours.interval.high))
-    return _lay(
-        marks,
-        interval,
-        band,
-        gain,
-        flipped=not is_class,
-        scale=100.0 if is_class else 1.0,
-        caption=say("ruler" if is_class else "ruler errors", nouns=run.nouns, n=units.count(run.scores.n)),
-    )
+    caption = say("ruler" if is_class else "ruler errors", nouns=run.nouns, n=units.count(run.scores.n))
+    return _lay(run, caption, marks, interval, band, gain)
 
 
 def _rule_averages(run: Run) -> Ruler | None:
@@ -133,44 +120,32 @@ def _rule_averages(run: Run) -> Ruler | None:
         Mark("The public model expects", texts[0], before, "pub"),
         Mark("Reports say", texts[1], after, "ours"),
     ]
-    return _lay(
-        marks,
-        average.ends,
-        None,
-        None,
-        flipped=False,
-        scale=100.0 if run.label == "class" else 1.0,
-        caption=say("ruler averages", output=average.output, nouns=run.nouns),
-    )
+    caption = say("ruler averages", output=average.output, nouns=run.nouns)
+    return _lay(run, caption, marks, average.ends)
 
 
 def _lay(
+    run: Run,
+    caption: Sentence,
     marks: list[Mark],
     interval: Span,
-    band: Span | None,
-    gain: Span | None,
-    *,
-    flipped: bool,
-    scale: float,
-    caption: Sentence,
+    band: Span | None = None,
+    gain: Span | None = None,
 ) -> Ruler:
-    spans = [span for span in (interval, band, gain) if span]
-    axis = Axis.of(
-        [*(mark.value for mark in marks), *(end for span in spans for end in (span.low, span.high))]
-    )
-    before = next(mark.value for mark in marks if mark.role == "pub")
-    ours = next(mark.value for mark in marks if mark.role == "ours")
+    ends = [end for span in (interval, band, gain) if span for end in (span.low, span.high)]
+    axis = Axis.of([*(mark.value for mark in marks), *ends])
+    at = {mark.role: mark.value for mark in marks}
     return Ruler(
-        axis,
-        tuple(sorted(_place(axis, marks), key=lambda mark: mark.value)),
-        ours,
-        before,
-        interval,
-        band,
-        gain,
-        flipped,
-        scale,
-        caption,
+        axis=axis,
+        marks=tuple(sorted(_place(axis, marks), key=lambda mark: mark.value)),
+        ours=at["ours"],
+        before=at["pub"],
+        interval=interval,
+        band=band,
+        gain=gain,
+        flipped=gain is not None and run.label != "class",
+        scale=100.0 if run.label == "class" else 1.0,
+        caption=caption,
     )
 
 

@@ -192,10 +192,10 @@ def _say_few(run: Run, *, is_good: bool) -> str:
     if run.n_public < FEWEST_FOR_A_MODEL:
         return f"{units.plural(run.n_public, f'public {run.noun} is', f'public {run.nouns} are')} too few"
     if run.scores.n < FEWEST_SCORED:
-        return (
-            f"{units.plural(run.scores.n, f'{run.noun} held back is', f'{run.nouns} held back are')} too few"
-        )
-    return "too little was asked" if is_good and is_blind(run) else ""
+        return f"{units.plural(run.scores.n, f'{run.noun} kept aside is', f'{run.nouns} kept aside are')} too few"
+    if not (is_good and is_blind(run)):
+        return ""
+    return f"{units.plural(run.n_private, 'report is', 'reports are')} too few"
 
 
 def say_finding(run: Run) -> str:
@@ -287,7 +287,7 @@ class Average:
 
 def find_average(run: Run) -> Average | None:
     """The average that reports correct, of several outputs the clearest; None where they correct none."""
-    model, means = run.model, run.model.of_kind("mean answer")
+    model, means = run.model, run.model.of_kind("mean prediction")
     if model.figure != "correction" or model.tree is None or not model.is_found:
         return None
     at = model.tree.clearest
@@ -345,7 +345,7 @@ def question(run: Run) -> str:
 
 def one_thing(run: Run) -> list[Sentence]:
     """Say where almost all of a gain is the average, as rows stay in their order."""
-    reference, means = find_reference(run), run.model.of_kind("mean answer")
+    reference, means = find_reference(run), run.model.of_kind("mean prediction")
     if reference is None or run.scores is None or verdict(run) != "better" or reference.key != "public_only":
         return []
     before, after = (score.metrics.get("auc") for score in (reference, run.scores.ours))
@@ -379,11 +379,11 @@ def _differences(run: Run) -> list[Sentence]:
             sentences.append(_average(run, average, model.outputs[at]))
         if model.is_found and model.is_particular is not None:
             whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
-            sentences.append(say(whom, nouns=run.nouns, chance=units.portion(model.chance_alike or 0.0)))
+            sentences.append(say(whom, nouns=run.nouns, chance=units.of_hundred(model.chance_alike or 0.0)))
         return sentences
     if not model.differences:
         return []
-    unit = _difference_unit(run)
+    unit = label_unit(run, signed=True)
     if model.is_found:
         sentences = [
             say(
@@ -416,16 +416,12 @@ def _hidden(run: Run) -> list[Sentence]:
     """Say how large a difference the reports could not have told from noise."""
     if run.hidden is None:
         return []
-    unit, output = _difference_unit(run), run.model.outputs[run.hidden.output]
+    unit, output = label_unit(run, signed=True), run.model.outputs[run.hidden.output]
     if run.label == "class" and run.hidden.difference >= 1:
         return [say("hidden all", output=output)]
     size = unit.error(run.hidden.difference / 2).lstrip("±\u00a0")
     size = unit.with_name(size) if unit.kind == "number" else size + units.SUFFIXES[unit.kind]
     return [say("hidden", size=size, output=output)]
-
-
-def _difference_unit(run: Run) -> Unit:
-    return label_unit(run, signed=True)
 
 
 def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
@@ -447,9 +443,11 @@ def _clear_groups(run: Run) -> list[Sentence]:
     """In how many groups a correction is clear, where it is in some and they are not all alike."""
     if run.model.figure != "correction" or len(run.model.cells) < 2 or not run.model.is_found:
         return []
-    clear = 0 if is_shared(run.model.cells) else len(find_clear(run))
+    clear = [] if is_shared(run.model.cells) else [cell for cell in run.model.cells if cell.is_clear]
     cells = units.plural(len(run.model.cells), f"group of {run.nouns}", f"groups of {run.nouns}")
-    return [say("clear groups", clear=units.count(clear), cells=cells)] if clear else []
+    share = units.portion(min(sum(max(cell.share, 0.0) for cell in clear), 1.0))
+    sentence = say("clear groups", clear=units.count(len(clear)), cells=cells, share=share, nouns=run.nouns)
+    return [sentence] if clear else []
 
 
 def is_shared(cells: tuple[Cell, ...]) -> bool:
@@ -457,11 +455,6 @@ def is_shared(cells: tuple[Cell, ...]) -> bool:
     columns = zip(*([estimate.value for estimate in cell.estimates] for cell in cells), strict=True)
     spreads = [(max(column) - min(column), max(map(abs, column))) for column in columns]
     return all(spread <= SAME * largest for spread, largest in spreads)
-
-
-def find_clear(run: Run) -> list[Cell]:
-    """Cells with a clear correction."""
-    return [cell for cell in run.model.cells if cell.estimates[cell.clearest].is_clear]
 
 
 def gain(run: Run) -> list[Sentence]:
@@ -513,8 +506,10 @@ def costs(run: Run) -> list[Sentence]:
         low, high = -noiseless.lead.high, -noiseless.lead.low
         if cost < 0:
             key, low, high = "noise luck", -high, -low
+        if low <= 0.0 <= high:
+            key, low, high = "noise alike", -noiseless.lead.high, -noiseless.lead.low
         size, *ends = units.alike((abs(cost), low, high), unit)
-        sentences.append(say(key, cost=size + named, low=ends[0], high=ends[1]))
+        sentences.append(say(key, cost=size + named, low=ends[0], high=ends[1], unit=named))
     return sentences
 
 

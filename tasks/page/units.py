@@ -354,26 +354,23 @@ def _or(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+def _say_of(condition: Condition, run: Run, *, is_named: bool = True) -> str:
+    unit, is_whole = run.units.get(condition.column, ""), condition.column in run.whole
+    return say_condition(condition, unit, is_named=is_named, is_whole=is_whole)
+
+
 def say_split(node: Node, previous: Node | None, run: Run) -> str:
     """Say what tells a node from its parent; a stretch of the column of the node drawn right above it goes without a name."""
     if previous is None or len(node.conditions) != 1:
         return say_path(node.conditions, run)
     columns = {condition.column for condition in (*previous.conditions, *node.conditions)}
     (condition,) = node.conditions
-    return say_condition(
-        condition,
-        run.units.get(condition.column, ""),
-        is_named=len(columns) > 1,
-        is_whole=condition.column in run.whole,
-    )
+    return _say_of(condition, run, is_named=len(columns) > 1)
 
 
 def say_path(path: Sequence[Condition], run: Run, most: int = 6) -> str:
     """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
-    conditions = [
-        say_condition(condition, run.units.get(condition.column, ""), is_whole=condition.column in run.whole)
-        for condition in path
-    ]
+    conditions = [_say_of(condition, run) for condition in path]
     if not conditions:
         return f"all {run.nouns}"
     if len(conditions) > most:

@@ -199,11 +199,11 @@ def test_a_failed_validation_names_what_failed_in_which_zone_and_stops_the_run(d
         "validation failed, nothing was learned:",
         "not in all public rows: miles is between 0 and 1",
         "not in all private rows: miles is between 0 and 1",
-        "report.html",
+        "page.html",
         after={"ingest", "validate"},
         dataset__ranges="{miles = [0, 1]}",
     )
-    (page,) = (desk.work / "runs").glob("*/report.html")
+    (page,) = (desk.work / "runs").glob("*/page.html")
     assert str(page) in said
     warned = [{"expectation": "between", "column": "miles", "low": 0, "high": 1, "severity": "warn"}]
     suite = desk.file("suite.json", json.dumps({"dataset": "mine", "expectations": warned}))

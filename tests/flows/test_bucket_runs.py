@@ -379,7 +379,7 @@ def test_the_command_line_takes_a_bucket(tmp_path, scheme):
         assert f"work folder {work}: a bucket holds no database" in refused.stderr
         done = ldptree(*run, work)
         assert done.returncode == 0, done.stderr
-        assert f"report  {work}/runs/" in done.stdout
+        assert f"page   {work}/runs/" in done.stdout
         (copies,) = (tmp_path / "one" / "ldptree").iterdir()
         assert stat.S_IMODE(copies.stat().st_mode) == 0o700
         (model,) = (line.split()[-1] for line in done.stdout.splitlines() if line.startswith("model "))

@@ -302,11 +302,11 @@ def test_columns_that_are_left_out_are_told_the_first_of_many_by_name():
     assert flows.command.running._left_out({}) == []
     assert flows.command.running._left_out({"id": "whole numbers [1]"}) == ["left out  id: whole numbers [1]"]
     lines = flows.command.running._left_out({f"c{i}": f"constant: {i}" for i in range(13)})
-    assert [len(lines), lines[-1]] == [11, "left out  3 more, see the report"]
+    assert [len(lines), lines[-1]] == [11, "left out  3 more, see the page"]
     lines = flows.command.running._left_out({f"c{i}": "free text" for i in range(13)})
     assert lines == [
         f"left out  {', '.join(f'c{i}' for i in range(10))}: free text",
-        "left out  3 more, see the report",
+        "left out  3 more, see the page",
     ]
 
 

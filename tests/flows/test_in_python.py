@@ -273,7 +273,7 @@ def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
         assert said in shown
     words = {key: value for key, value in OF_RIDES.items() if key != "simulation"}
     released = in_python.run(data, work=tmp_path / "w", release=True, evaluate=False, **words)
-    assert "A release: holders drew the coins of the operating system" in str(released)
+    assert "A collection: people drew the coins of the operating system" in str(released)
     assert released.protection == released.summary["protection"]
     assert "nobody" not in released.protection
     assert PAGE_IS_NOT_PRIVATE not in str(released)

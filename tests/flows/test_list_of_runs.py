@@ -13,7 +13,7 @@ from chain import Chain, rides, rides_config
 
 from flows.finish import finish, page_of_failure
 from flows.work_folder.garbage import collect_garbage
-from flows.work_folder.index import list_run, list_started, write_index
+from flows.work_folder.index import find_weeks, list_run, list_started, write_index
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
 from storage.store import Store
@@ -44,7 +44,7 @@ def facts(run):
 def _leave(store, facts, name, created, command=""):
     """A run that is over, with its folder and its line."""
     run = replace(facts, name=name, making=replace(facts.making, created=created))
-    store.objects.put(f"runs/{name}/report.html", render(run).encode())
+    store.objects.put(f"runs/{name}/page.html", render(run).encode())
     list_run(store, name, Card.of(run, Card(name=name, created=created, command=command), has_asked=True))
     return store.root / "runs" / name
 
@@ -57,18 +57,18 @@ def test_runs_are_listed_newest_first_while_their_folders_stand(chain, facts):
     older = _leave(chain.store, facts, "older", "2026-01-02T03:04:05+00:00")
     newer = _leave(chain.store, facts, "newer", "2026-01-02T05:04:05+01:59")
     page = _index(chain.store)
-    assert page.index('href="runs/newer/report.html"') < page.index('href="runs/older/report.html"')
+    assert page.index('href="runs/newer/page.html"') < page.index('href="runs/older/page.html"')
     assert "<script" not in page
     shutil.rmtree(newer)
     (older / "card.json").write_text("{")
     write_index(chain.store)
-    assert 'href="runs/older/report.html"' in _index(chain.store)
+    assert 'href="runs/older/page.html"' in _index(chain.store)
     assert "newer" not in _index(chain.store)
 
 
 def test_a_line_says_nothing_that_the_runs_page_does_not(chain, facts):
     folder = _leave(chain.store, facts, "one", "2026-01-02T03:04:05+00:00")
-    page = re.sub("<[^>]*>", "", (folder / "report.html").read_text(encoding="utf-8"))
+    page = re.sub("<[^>]*>", "", (folder / "page.html").read_text(encoding="utf-8"))
     line = _index(chain.store)
     found = line[line.index('<li class="run">') : line.index("</li>")]
     texts = [part.split(">")[-1].strip(" ,") for part in found.split("<")]
@@ -82,7 +82,32 @@ def test_of_many_runs_at_once_none_is_lost(chain, facts):
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(leave, range(12)))
-    assert all(f'href="runs/run-{number}/report.html"' in _index(chain.store) for number in range(12))
+    assert all(f'href="runs/run-{number}/page.html"' in _index(chain.store) for number in range(12))
+
+
+def test_a_page_of_a_campaign_draws_its_runs_up_to_this_one(chain, facts):
+    facts = replace(
+        facts, making=replace(facts.making, config=facts.making.config | {"campaign.name": "weekly"})
+    )
+    cards = {}
+    for week in (1, 2, 3):
+        created = f"2026-01-0{week}T03:04:05+00:00"
+        cards[week] = Card.of(facts, Card(name="weekly", created=created), has_asked=True)
+        _leave(chain.store, facts, f"week-{week}", created)
+    _leave(
+        chain.store,
+        replace(facts, making=replace(facts.making, config={})),
+        "other",
+        "2026-01-01T00:00:00+00:00",
+    )
+    assert find_weeks(chain.store, "week-1", cards[1]) is None, "its first run"
+    for week in (2, 3):
+        weeks = find_weeks(chain.store, f"week-{week}", cards[week])
+        assert len(weeks.points) == week
+        page = render(replace(facts, campaign="weekly"), weeks)
+        assert page.count('class="join"') == week - 1
+        assert f"in {week} runs" in page
+    assert find_weeks(chain.store, "other", Card(name="other")) is None
 
 
 def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
@@ -100,7 +125,7 @@ def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
 @pytest.mark.parametrize(
     ("asked", "said", "cost"),
     [
-        (False, "nobody’s privacy was spent", "nobody asked"),
+        (False, "no privacy was spent", "nobody asked"),
         (True, "nobody reports twice", "trial, ε\u00a0=\u00a02"),
     ],
 )
@@ -112,7 +137,7 @@ def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked
     chain.timeline.hear(steps[-1], "failed", 0.0)
     with pytest.raises(BudgetError), page_of_failure(chain):
         raise BudgetError("Ann <b> has spent it all")
-    (page,) = (path.read_text(encoding="utf-8") for path in chain.store.root.glob("runs/*/report.html"))
+    (page,) = (path.read_text(encoding="utf-8") for path in chain.store.root.glob("runs/*/page.html"))
     page = page.replace("&#39;", "'")
     assert f"stopped at the step “{steps[-1]}”" in page
     assert "Ann &lt;b&gt; has spent it all" in page
@@ -132,7 +157,7 @@ def test_a_killed_run_is_listed_with_the_command_that_goes_on_until_that_ends(ch
     page = _index(chain.store)
     assert "Not finished" in page
     assert f"<code>{chain.command}</code>" in page
-    assert "report.html" not in page
+    assert "page.html" not in page
     assert not (chain.store.root / "runs").exists()
     _leave(chain.store, facts, "other", "2026-01-02T03:04:05+00:00", command="ldptree run others")
     assert "Not finished" in _index(chain.store)
@@ -184,9 +209,7 @@ def test_a_run_that_finds_everything_made_has_its_own_time_and_asked_nobody(tmp_
     assert "nobody asked" in lines[0]
     assert "2 January 2026" in lines[1]
     assert "<b>ε\u00a0=\u00a02</b>" in lines[1]
-    assert ", figures of " in (chain.store.root / "runs" / "again" / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert ", figures of " in (chain.store.root / "runs" / "again" / "page.html").read_text(encoding="utf-8")
 
 
 def test_gc_takes_killed_runs_off_the_list(chain, facts):

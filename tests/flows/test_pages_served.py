@@ -21,18 +21,18 @@ def work(tmp_path):
     folder = tmp_path / "work"
     for name in (
         "index.html",
-        "runs/one/report.html",
+        "runs/one/page.html",
         "runs/one/run.json",
         "holders/secret",
-        "curator/report.html",
+        "curator/page.html",
     ):
         (folder / name).write_text(f"this is {name}")
-    (tmp_path / "report.html").write_text("outside")
+    (tmp_path / "page.html").write_text("outside")
     (folder / "runs" / "linked").symlink_to(folder / "curator")
-    for name in ("two", "piped", "folder/report.html"):
+    for name in ("two", "piped", "folder/page.html"):
         (folder / "runs" / name).mkdir(parents=True)
-    os.mkfifo(folder / "runs" / "piped" / "report.html")
-    (folder / "runs" / "two" / "report.html").symlink_to(folder / "holders" / "secret")
+    os.mkfifo(folder / "runs" / "piped" / "page.html")
+    (folder / "runs" / "two" / "page.html").symlink_to(folder / "holders" / "secret")
     return folder
 
 
@@ -59,7 +59,7 @@ def ask(work, monkeypatch):
     [
         ("/ldptree/", "index.html"),
         ("/ldptree/index.html", "index.html"),
-        ("/ldptree/runs/one/report.html", "runs/one/report.html"),
+        ("/ldptree/runs/one/page.html", "runs/one/page.html"),
     ],
 )
 def test_pages_are_served_beside_prefects_and_load_nothing(ask, path, file):
@@ -74,19 +74,19 @@ def test_pages_are_served_beside_prefects_and_load_nothing(ask, path, file):
     [
         "/ldptree/runs/one/run.json",
         "/ldptree/holders/secret",
-        "/ldptree/curator/report.html",
+        "/ldptree/curator/page.html",
         "/ldptree/runs/../holders/secret",
-        "/ldptree/runs/../curator/report.html",
-        "/ldptree/runs/..%2f..%2freport.html",
-        "/ldptree/../report.html",
-        "/ldptree//report.html",
-        "/ldptree/runs/../../report.html",
-        "/ldptree/runs/linked/report.html",
-        "/ldptree/runs/two/report.html",
-        "/ldptree/runs/piped/report.html",
-        "/ldptree/runs/folder/report.html",
-        "/ldptree/runs/absent/report.html",
-        "/ldptree/runs/one/report.html/",
+        "/ldptree/runs/../curator/page.html",
+        "/ldptree/runs/..%2f..%2fpage.html",
+        "/ldptree/../page.html",
+        "/ldptree//page.html",
+        "/ldptree/runs/../../page.html",
+        "/ldptree/runs/linked/page.html",
+        "/ldptree/runs/two/page.html",
+        "/ldptree/runs/piped/page.html",
+        "/ldptree/runs/folder/page.html",
+        "/ldptree/runs/absent/page.html",
+        "/ldptree/runs/one/page.html/",
     ],
 )
 def test_nothing_else_is_served(work, ask, path):
@@ -94,9 +94,7 @@ def test_nothing_else_is_served(work, ask, path):
     assert "this is" not in ask(path).text
 
 
-@pytest.mark.parametrize(
-    ("before", "found"), [("one", None), ("report.html", b"this is runs/one/report.html")]
-)
+@pytest.mark.parametrize(("before", "found"), [("one", None), ("page.html", b"this is runs/one/page.html")])
 def test_a_link_that_takes_a_folders_place_meanwhile_leads_nowhere(work, monkeypatch, before, found):
     """The file of the same name that it leads to is in another zone."""
     really_open = os.open
@@ -108,7 +106,7 @@ def test_a_link_that_takes_a_folders_place_meanwhile_leads_nowhere(work, monkeyp
         return really_open(part, *flags, **where)
 
     monkeypatch.setattr(os, "open", swap_and_open)
-    assert read_page(work, "/ldptree/runs/one/report.html") == found
+    assert read_page(work, "/ldptree/runs/one/page.html") == found
     assert (work / "runs" / "one").is_symlink()
 
 

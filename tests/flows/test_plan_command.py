@@ -110,7 +110,7 @@ def test_no_private_row_moves_a_plan(typed, tmp_path):
         (("--holders", "5000", "--accuracy", "1"), "--accuracy 1: a share above 0 and below 1"),
         (
             ("--holders", "5000", "--mse", "4"),
-            "the label is a class; say which share right is wanted, --accuracy",
+            "the label is a class; say which share predicted correctly is wanted, --accuracy",
         ),
         (("--holders", "5000", "--detect", "2"), "an error of a class's share is below 1"),
         (("--holders", "5000", "--accuracy", "0.9", "--detect", "0.1"), "ask for one of them at a time"),

@@ -331,7 +331,7 @@ def test_gc_deletes_nothing_that_no_run_has_written_nor_the_secret_nor_the_datab
 
 OF_OTHERS = [
     "runs/run-7/model.pt",
-    "runs/exp/report.html",
+    "runs/exp/page.html",
     "started/run-3.json",
     f"public/images/{'ab' * 16}.png",
     f"public/avatars/{'ab' * 20}",

@@ -120,7 +120,7 @@ def test_a_trial_repeats_byte_for_byte_and_a_release_does_not(tmp_path):
 
 SUMMARY = {"metrics": {}, "baselines": {}, "largest_spend": 3.0, "columns_left_out": {}, "warnings": []} | {
     "n_private": 9, "n_new": 9, "n_public": 9, "mechanism": "oue", "epsilon": 1, "form": "reports", "cells": 2,
-    "model": "m", "report": "r", "details": "d", "finding": "f", "protection": f"{NOBODY}",
+    "model": "m", "page": "r", "details": "d", "finding": "f", "protection": f"{NOBODY}",
 }  # fmt: skip
 
 

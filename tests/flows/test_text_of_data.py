@@ -227,7 +227,7 @@ def kept_artifacts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 texts.extend(cell for cell in row.values() if isinstance(cell, str))
 
     def keep_link(address: str, **more: Any) -> None:
-        assert re.fullmatch(r"/ldptree/runs/[\w.%~-]*/report\.html", address)
+        assert re.fullmatch(r"/ldptree/runs/[\w.%~-]*/page\.html", address)
         keep(**more)
 
     for kind in ("table", "markdown"):
@@ -253,7 +253,7 @@ def test_artifacts_show_text_as_it_stands(monkeypatch: pytest.MonkeyPatch, name:
     texts = kept_artifacts(monkeypatch)
     monkeypatch.setattr(run_log, "deployment", SimpleNamespace(id=None, name=""))
     failure = run_log.describe_failure(text, command=f"ldptree run '{text}'", has_started=False)
-    show_failure(failure, str(tmp_path / "work" / "runs" / text.replace("/", "") / "report.html"))
+    show_failure(failure, str(tmp_path / "work" / "runs" / text.replace("/", "") / "page.html"))
     harmful = {
         "link_open",
         "image",
@@ -305,7 +305,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 def pages(run: SimpleNamespace) -> dict[str, str]:
     return {
-        "page": (run.at / "report.html").read_text(),
+        "page": (run.at / "page.html").read_text(),
         "index": (run.at.parents[1] / "index.html").read_text(),
         "notebook": run.model._repr_html_(),
     }

@@ -38,7 +38,7 @@ class Run:
 
     @cached_property
     def html(self) -> str:
-        return self.store.file(self.chain.page["page"], "report.html").read_text(encoding="utf-8")
+        return self.store.file(self.chain.page["page"], "page.html").read_text(encoding="utf-8")
 
     @cached_property
     def page(self) -> Element:

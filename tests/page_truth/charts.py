@@ -90,7 +90,11 @@ def check_strengths(run: Run) -> list[str]:
         faults += [] if abs(width - 100.0 * part) < 0.01 else [f"the bar of {row.text} is {width} % wide"]
     if parts and abs(sum(parts) - 1) > 1e-6:
         faults.append(f"strengths add up to {sum(parts)}")
-    tables = [one for one in run.page.every("details") if one.first("summary").text == "Strength of columns"]
+    tables = [
+        one
+        for one in run.page.every("details")
+        if one.first("summary").text.startswith("Strength of columns")
+    ]
     cells = [cell.text for one in tables for cell in one.every("td")]
     for cell, part in zip(cells, parts, strict=True):
         faults += compare(f"strength {cell}", numbers(cell, run), (100.0 * part,))
@@ -99,8 +103,12 @@ def check_strengths(run: Run) -> list[str]:
 
 def check_mean_answers(run: Run) -> list[str]:
     """What a corrected model answers on average, before and after."""
-    found = [one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean answer"]
-    tables = [one for one in run.page.every("details") if one.first("summary").text == "Mean answer"]
+    found = [
+        one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean prediction"
+    ]
+    tables = [
+        one for one in run.page.every("details") if one.first("summary").text.startswith("Mean prediction")
+    ]
     cells = [cell.text for one in tables for cell in one.every("td")]
     values = [each[name] for each in found for name in ("before", "after")]
     expected = [100.0 * value if "%" in cell else value for cell, value in zip(cells, values, strict=True)]

@@ -108,7 +108,7 @@ def average_moved(run: Run) -> Figures:
     root = run.facts["description"]["tree"]["estimates"]
     at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
     means = [
-        one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean answer"
+        one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean prediction"
     ][at]
     moved_by = float((corrections.share @ corrections.correction)[at])
     sd, below, above = (root[at][name] for name in ("sd", "below", "above"))
@@ -192,7 +192,9 @@ def signed_average(run: Run) -> Figures:
 
 def one_thing(run: Run) -> Figures:
     """The mean answer before and after, over private people; () where the order of rows changes, by AUC."""
-    means = [one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean answer"]
+    means = [
+        one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean prediction"
+    ]
     aucs = [score.get("auc") for score in (reference(run), ours(run))]
     if len(means) != 1 or None in aucs or abs(aucs[1] - aucs[0]) > 0.002:
         return ()
@@ -209,7 +211,8 @@ def clear_groups(run: Run) -> Figures:
     is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)
     strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
     clear = is_clear[np.arange(len(strength)), strength.argmax(axis=1)]
-    return float(clear.sum()), float(clear.size)
+    share = min(np.maximum(found.share[clear], 0.0).sum(), 1.0)
+    return float(clear.sum()), float(clear.size), max(100.0 * share, 1.0), 2.0
 
 
 def spread(run: Run) -> Figures:
@@ -217,7 +220,8 @@ def spread(run: Run) -> Figures:
     found, scale = sorted(run.scores["redraws"]), 100.0 if is_class(run) else 1.0
     last = len(found) - 1
     ends = found[round(0.05 * last)], found[round(0.95 * last)]
-    return 90.0, float(len(found)), *(scale * end for end in ends)
+    n_between = sum(ends[0] <= draw <= ends[1] for draw in found)
+    return float(n_between), float(len(found)), *(scale * end for end in ends)
 
 
 def influence(run: Run) -> Any:

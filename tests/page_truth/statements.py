@@ -72,6 +72,7 @@ from page_truth.report import (
 )
 from page_truth.tables import check_rows, check_sums, check_table
 from page_truth.verdicts import check_for_whom, check_verdict
+from page_truth.words import check_words
 
 WORDS_ONLY = frozenset(
     (
@@ -196,6 +197,7 @@ def check(run: Run) -> list[str]:
         + check_whose(run)
         + check_dots(run)
         + check_groups(run)
+        + check_words(run)
     )
 
 
@@ -281,6 +283,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "noise cost": noise_cost,
     "noise and range cost": noise_cost,
     "noise luck": noise_luck,
+    "noise alike": lambda run: noise_cost(run)[1:],
     "average unclear": signed_average,
     "off together": lambda run: (*signed_average(run), of_hundred(run), 100.0),
     "average difference": lambda run: (None, None),
@@ -291,7 +294,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "not by reports": lambda run: (of_hundred(run), 100.0),
     "chance": lambda run: (of_hundred(run), 100.0),
     "clear groups": clear_groups,
-    "particular": lambda run: (max(100.0 * float(run.model.corrections.chance_alike), 1.0),),
+    "particular": lambda run: (max(100.0 * float(run.model.corrections.chance_alike), 1.0), 100.0),
     "scores": lambda run: (95.0,),
     "spread": spread,
     "bands": lambda run: (2.0,),
@@ -347,6 +350,6 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "no bound": lambda run: liar(run)[1:],
     "push": push,
     "strip finds": lambda run: (8.0, 10.0),
-    "strip surely": lambda run: (surely_from(run),),
+    "strip every": lambda run: (surely_from(run),),
     "open public": lambda run: (float(run.chain.scaled.facts["n_public"]),),
 }

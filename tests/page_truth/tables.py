@@ -49,7 +49,7 @@ ORDER = (
 
 
 METRICS = {
-    "Right": ("accuracy", 100.0),
+    "Predicted correctly": ("accuracy", 100.0),
     "Balanced": ("balanced_accuracy", 100.0),
     "AUC": ("auc", 1.0),
     "Log loss": ("log_loss", 1.0),
@@ -164,7 +164,7 @@ def check_cells(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]:
             faults += compare(f"{row[0]}, {heads[place]}", numbers(row[place], run), expected)
         facts = run.facts["description"]["cells"][cell]
         faults += compare(f"{row[0]}, people", [row[1]], [max(facts["share"], 0.0) * n_private(run)])
-        if "Held back" in heads and tests[cell] is not None:
+        if "Kept aside" in heads and tests[cell] is not None:
             scale = 100.0 if is_class(run) else 1.0
             test = tests[cell]
             expected = (test["n"], scale * test["public"], scale * test["ours"])
@@ -222,7 +222,7 @@ def check_counts(run: Run, rows: list[list[str]]) -> list[str]:
     held, public = run.chain.held.facts, run.chain.scaled.facts["n_public"]
     expected = {
         "learned from": [public, n_private(run)],
-        "held back": [0, held["n_test"]],
+        "kept aside to test": [0, held["n_test"]],
         "copies, training and test": [] if run.scores is None else [run.scores["duplicates"]],
     }
     faults = []

@@ -50,6 +50,12 @@ def check_verdict(run: Run) -> list[str]:
     is_average = any(one.attributes.get("data-says") == "one thing" for one in run.page.every("span"))
     if is_average != (chip == "Verdict: better" and is_corrected(run) and bool(one_thing(run))):
         faults.append(f"the gain is said to be the average: {is_average}")
+    if run.scores is not None and is_class(run):
+        before, after = (round(score["log_loss"], 3) for score in (reference(run), ours(run)))
+        is_said = any(one.attributes.get("data-says") == "log loss" for one in run.page.every("span"))
+        faults += (
+            [] if is_said == (after > before) else [f"log loss, {before} to {after}, is said: {is_said}"]
+        )
     if said != expected_advice(run):
         faults.append(f"advice {said} under {chip!r}")
     return faults

@@ -41,7 +41,7 @@ def test_a_run_leaves_nothing_of_the_holders_open_to_others(umask, tmp_path):
     chain = Chain(store, rides_config(file, dataset=dataset, **campaign))
     assert chain.checked
     assert chain.page
-    store.objects.put("runs/one/report.html", b"scores")
+    store.objects.put("runs/one/page.html", b"scores")
     store.objects.publish(store.objects.draft_folder("runs"), "runs/two")
     with pytest.raises(LdptreeError), faults_stay_in_zone(store, "split", "holders"):
         raise RuntimeError

@@ -121,7 +121,7 @@ def test_files_that_arrive_start_the_campaign_in_the_folder_that_ldptree_work_na
     (run,) = until("its run", lambda: [run for run in runs_of(api, weekly) if run["id"] not in before])
     ended = end_of(api, run["id"])
     assert ended["state_name"] == "Completed", ended["state"]
-    assert (deployments / "of-the-worker" / "runs" / ended["name"] / "report.html").is_file()
+    assert (deployments / "of-the-worker" / "runs" / ended["name"] / "page.html").is_file()
     assert not (deployments / "work").exists()
 
 
@@ -144,7 +144,7 @@ def test_a_run_triggered_from_outside_completes_and_shows_its_artifacts(api, dep
     log = {"flow_run_id": {"any_": [ended["id"]]}}
     said = [line["message"] for line in api.post("/logs/filter", {"logs": log, "limit": 200})]
     assert any(line.startswith("the deployment pins the work folder here: ") for line in said)
-    page = folder / "here" / "runs" / ended["name"] / "report.html"
+    page = folder / "here" / "runs" / ended["name"] / "page.html"
     assert str(page) in by_key["page"]["description"]
     assert page.is_file()
 

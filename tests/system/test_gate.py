@@ -138,7 +138,7 @@ def test_a_run_works_against_the_ui_and_leaves_its_page_there(ui, tmp_path):
     _, shown = ask(url, "/api/artifacts/filter", "POST", wanted, **csrf(url))
     (link,) = [artifact["data"] for artifact in json.loads(shown) if artifact["key"] == "page"]
     path = re.search(r"\((.*)\)", link)[1]
-    assert ask(url, path) == (200, (work / "runs" / json.loads(out)["run"] / "report.html").read_text())
+    assert ask(url, path) == (200, (work / "runs" / json.loads(out)["run"] / "page.html").read_text())
 
 
 ASK = """([url, headers]) => fetch(url, {method: "POST", body: "{}", headers: headers}).then(

@@ -182,8 +182,8 @@ def test_the_installed_pipeline_runs_the_packaged_quickstart_from_any_folder(ins
     )
     assert run.returncode == 0, run.stderr
     summary = json.loads(run.stdout)
-    assert Path(summary["report"]).is_relative_to(tmp_path / "work")
-    assert Path(summary["report"]).stat().st_size > 10_000
+    assert Path(summary["page"]).is_relative_to(tmp_path / "work")
+    assert Path(summary["page"]).stat().st_size > 10_000
     assert summary["metrics"]["accuracy"] > 0.5
     where = "import flows.command.cli, tasks.page.render, schemas; print(flows.command.cli.__file__, schemas.__file__)"
     found = subprocess.run(

@@ -130,7 +130,7 @@ def test_runs_show_their_page_summary_scores_and_failure_under_one_key_each_and_
     assert {"page", "summary", "scores", "failure"} <= latest
     assert not {key for key in latest if key.startswith(("step", "run", "perturb", "ingest"))}
     links = {one["data"] for one in shown if one["key"] == "page"}
-    assert {f"[The run's page](/ldptree/runs/{name}/report.html)" for name in runs} < links
+    assert {f"[The run's page](/ldptree/runs/{name}/page.html)" for name in runs} < links
 
 
 def test_a_run_that_finished_is_an_event_with_its_summary(api, release):
@@ -142,7 +142,7 @@ def test_a_run_that_finished_is_an_event_with_its_summary(api, release):
 
     told = until("the event", event)
     assert told["resource"]["prefect.resource.id"] == f"ldptree.run.{release.summary['run']}"
-    for name in ("finding", "report", "epsilon_spent", "largest_spend", "metrics"):
+    for name in ("finding", "page", "epsilon_spent", "largest_spend", "metrics"):
         assert told["payload"][name] == release.summary[name]
     assert any(one["prefect.resource.id"].startswith("prefect.flow-run.") for one in told["related"])
 
@@ -214,11 +214,11 @@ def test_the_log_of_a_run_that_stopped_ends_in_the_sentence_and_its_page_is_show
     config = load(rides_toml(tmp_path / "rides.toml", dataset["path"], dataset=dataset))
     with pytest.raises(DataError) as stopped:
         run(config, tmp_path / "work")
-    (page,) = (tmp_path / "work").glob("runs/*/report.html")
+    (page,) = (tmp_path / "work").glob("runs/*/page.html")
     runs = {"name": {"any_": [page.parent.name]}}
     shown = {one["key"]: one["data"] for one in api.post("/artifacts/filter", {"flow_runs": runs})}
     assert escape_markdown(str(stopped.value)) in shown["failure"]
-    assert f"/ldptree/runs/{page.parent.name}/report.html" in shown["page"]
+    assert f"/ldptree/runs/{page.parent.name}/page.html" in shown["page"]
     assert shown["failure"].count("absent") == 1
     of_task, _, last = errors_of_runs()
     assert (of_task.name, last.name) == ("prefect.task_runs", "prefect.flow_runs")

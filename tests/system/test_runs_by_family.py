@@ -143,7 +143,7 @@ def test_a_run_says_its_scores_beside_every_rival_and_what_it_found(whole, capsy
     assert json.loads((whole.folder / "run.json").read_text())["details"] == summary["details"]
     _show(summary, is_label_declared=False, temporary=False)
     assert summary["details"] in capsys.readouterr().out
-    assert "paid" in (whole.folder / "report.html").read_text()
+    assert "paid" in (whole.folder / "page.html").read_text()
 
 
 def test_the_warehouse_names_the_levels_of_the_label(whole):

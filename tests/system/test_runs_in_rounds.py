@@ -63,7 +63,7 @@ def test_two_rounds_are_one_epsilon(twice):
     assert {"show", "partition", "perturb", "aggregate", "prune", "report"} <= steps(first, "computed")
     run = folder / "work" / "runs" / first["run"]
     assert len(json.loads((run / "questions.json").read_text())) == 2
-    assert "What was asked, round by round" in (run / "report.html").read_text()
+    assert "What was asked, round by round" in (run / "page.html").read_text()
     assert not (folder / "work" / "simulation").exists()
 
 

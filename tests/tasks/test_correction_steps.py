@@ -198,7 +198,7 @@ def test_there_is_one_question_on_three_classes_and_everybody_is_charged_for_it_
     release = run(kind="three classes", release=True, privacy={"epsilon": 4.0}).spent
     assert (release.largest, release.questions) == (4.0, 1)
     assert model.n_private == three.held.facts["n_private"] == sum(t.n_private for t in totals_of(three))
-    page = three.store.file(three.page["page"], "report.html").read_text(encoding="utf-8")
+    page = three.store.file(three.page["page"], "page.html").read_text(encoding="utf-8")
     said = read(page).first("dl", "answers").text
     assert "A coin draws the class." in said
 
@@ -389,7 +389,7 @@ def test_labels_and_errors_of_private_people_stay_with_them(run):
             assert not np.isin(secret.astype(width), seen.astype(width)).any(), zone
     # labels and miles; errors are never written
     assert np.isin(secret, numbers_in(chain.store.zone("holders"))).sum() > 700
-    page = chain.store.file(chain.page["page"], "report.html").read_text()
+    page = chain.store.file(chain.page["page"], "page.html").read_text()
     assert not any(f"{value:.6g}"[:7] in page for value in errors[:50] if abs(value) > 1)
 
 
@@ -490,6 +490,6 @@ def test_the_page_tells_of_every_cell_and_class_and_of_no_person(scored):
     assert facts.model.outputs == tuple(CLASSES)
     for cell, row in zip(facts.model.cells, model.corrections.correction, strict=True):
         assert [estimate.value for estimate in cell.estimates] == row.tolist()
-    page = scored.store.file(scored.page["page"], "report.html").read_text()
+    page = scored.store.file(scored.page["page"], "page.html").read_text()
     assert "“app” too rarely" in page
     assert "“app” too often" not in page

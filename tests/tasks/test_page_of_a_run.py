@@ -40,7 +40,7 @@ def test_columns_of_the_public_rule_are_known_of_everyone_and_where_none_is_left
     facts = read_facts(chain.store, chain.page["page"])
     assert facts.public_columns == ("zone",)
     assert "“zone”" in " ".join(one.text for one in privacy.answers(facts)[-1].sentences)
-    assert "Columns left out" not in chain.store.file(chain.page["page"], "report.html").read_text()
+    assert "Columns left out" not in chain.store.file(chain.page["page"], "page.html").read_text()
 
 
 def test_a_cap_that_was_not_in_force_is_not_said(run):
@@ -56,7 +56,7 @@ def test_a_stopped_run_knows_its_time_and_its_rows(run):
     facts = _stop(chain, timeline)
     assert facts.making.seconds >= 5.0
     lines = {row[0]: row[1:] for row in findings.tabulate_rows(facts).rows}
-    assert lines["read"] == ("300", "kept by the holders")
+    assert lines["read"] == ("300", "kept by the people")
     assert lines["kept"] == ("300", "600")
     assert "learned from" not in lines
 
@@ -78,7 +78,7 @@ def test_columns_that_are_left_out_are_on_the_page(run):
     chain = run(evaluate=False, dataset={"drop": []})
     facts = read_facts(chain.store, chain.page["page"])
     assert list(facts.columns_left_out) == ["person"]
-    page = chain.store.file(chain.page["page"], "report.html").read_text()
+    page = chain.store.file(chain.page["page"], "page.html").read_text()
     assert "Columns left out" in page
     assert "“person”</span><span>identifiers or names" in page
     assert {f.column for f in read_protocol(chain.store, chain.protocol).encoding.features} == {
@@ -106,11 +106,11 @@ def test_columns_of_whole_numbers_are_those_of_public_rows():
 
 
 def test_no_count_value_or_point_of_private_rows_can_be_put_on_the_page():
-    with pytest.raises(ValueError, match="holders' zone"):
+    with pytest.raises(ValueError, match="with its people"):
         Check(name="x", zone="private", ok=False, detail="3 rows")
-    with pytest.raises(ValueError, match="holders' zone"):
+    with pytest.raises(ValueError, match="with its people"):
         Rows(zone="private", kept=10, quarantined=1)
-    with pytest.raises(ValueError, match="holders' zone"):
+    with pytest.raises(ValueError, match="with its people"):
         Rows(zone="private", kept=10, read=11)
     with pytest.raises(ValueError, match="shows them"):
         Bin(low=0, high=1, n=9, predicted=0.5, true=0.5, true_sd=0.1)

@@ -73,11 +73,11 @@ def verdict(*forecasts: Forecast) -> str:
     ("is_number", "one_answer", "told"),
     [
         (False, 0.55, "public rows."),
-        (False, 0.65, "the public model is not surely better."),
-        (False, 0.75, "the public model is not surely better, and there may be nothing to learn."),
+        (False, 0.65, "The public model is not clearly better."),
+        (False, 0.75, "The public model is not clearly better, and there may be nothing to learn."),
         (True, 0.85, "public rows."),
-        (True, 0.75, "the public model is not surely better."),
-        (True, 0.65, "the public model is not surely better, and there may be nothing to learn."),
+        (True, 0.75, "The public model is not clearly better."),
+        (True, 0.65, "The public model is not clearly better, and there may be nothing to learn."),
     ],
 )
 def test_where_one_answer_for_everybody_may_be_as_good_there_may_be_nothing_to_learn(
@@ -85,7 +85,7 @@ def test_where_one_answer_for_everybody_may_be_as_good_there_may_be_nothing_to_l
 ) -> None:
     """The figure of public rows alone is .6 to .8: a share right, or an error."""
     plan = replace(plan_of(forecast(1.0, 0.0, 0.0)), is_number=is_number, one_answer=one_answer)
-    (said,) = [one for one in say_plan(plan).lead if one.startswith("One answer for everybody")]
+    (said,) = [one for one in say_plan(plan).lead if one.startswith("Always predicting")]
     reaches = f"mean squared error of {one_answer}" if is_number else f"right for {100 * one_answer:.1f} %"
     assert reaches in said
     assert said.endswith(told)
@@ -135,13 +135,13 @@ def test_what_people_beyond_the_public_rows_would_gain_is_told_where_it_counts(
     apart: float, is_told: bool
 ) -> None:
     said = verdict(forecast(1.0, 0.0, apart))
-    assert said.startswith("Do not collect at epsilon 1, as configured: the public model is as good")
+    assert said.startswith("Not worth collecting at epsilon 1, as configured: the public model is as good")
     assert ("reports would gain 5.0 points on average" in said) == is_told
 
 
 def test_another_epsilon_is_advised_after_the_configured_one() -> None:
     said = verdict(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
-    assert said.startswith("Do not collect at epsilon 1, as configured: reports would not surely help")
+    assert said.startswith("Not worth collecting at epsilon 1, as configured: reports may not help")
     assert said.endswith(
         "gain. Where it is wrong by 10.0 points, 5,000 people at epsilon 4 would gain 3.0 points."
     )
@@ -231,4 +231,4 @@ def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
     found = plan_of(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
     made = describe_plan(found, "rides")
     assert not made["collect"]
-    assert made["says"].startswith("Do not collect")
+    assert made["says"].startswith("Not worth collecting")

@@ -111,10 +111,10 @@ def test_a_release_without_a_stated_cap_is_refused(tmp_path):
 
 def test_the_page_of_a_release_says_what_left(tmp_path):
     kept = chain_of(tmp_path, "kept", **RELEASE)
-    page = kept.store.file(kept.page["page"], "report.html").read_text()
-    assert "Answers about private rows stay with their holders" in page
+    page = kept.store.file(kept.page["page"], "page.html").read_text()
+    assert "Answers about private rows stay with the people" in page
     told = chain_of(tmp_path, "told", **released(9, ranges={"miles": (0.0, 100.0)}))
-    page = told.store.file(told.page["page"], "report.html").read_text()
+    page = told.store.file(told.page["page"], "page.html").read_text()
     assert "Answers about private rows stay" not in page
-    assert "has left their holders, exactly and without noise" in page
+    assert "is published, exactly and without noise" in page
     assert "at most 9 over all runs of this work folder" in page

@@ -102,12 +102,12 @@ def test_the_column_that_public_labels_do_not_depend_on_is_cut_above_the_tree(do
 
 
 def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once(done):
-    html = done.store.file(done.page["page"], "report.html").read_text(encoding="utf-8")
+    html = done.store.file(done.page["page"], "page.html").read_text(encoding="utf-8")
     text, answers = Page(html).words, read(html).first("dl", "answers").text
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
     n, k = done.held.facts["n_private"], protocols(done)[0].k
-    assert f"{n_first:,} others: its error along one of 4 columns, one value of {k}." in answers
-    assert "A coin draws the column." in answers
+    assert f"{n_first:,} others reported that error along one of 4 columns: {k} possible messages." in answers
+    assert "A coin picks the column, so naming it reveals nothing." in answers
     assert re.search(
         r"reported with probability 0\.\d+, any other with 0\.\d+\. For the others 0\.\d+ and 0\.\d+\.", text
     )

@@ -103,11 +103,11 @@ def test_the_same_prediction_for_everybody_is_named_where_it_does_as_well_in_hin
     ("facts", "said"),
     [
         ({}, "Use the public model, which needs no reports."),
-        ({"n": 12}, "But 12 rows held back are too few to rely on that."),
+        ({"n": 12}, "But 12 rows kept aside are too few to rely on that."),
         ({"n_public": 3}, "But 3 public rows are too few to rely on that."),
         (
             {"hidden": Hidden(difference=0.3, is_small=False)},
-            "But too little was asked to rely on that.",
+            "But 1,774 reports are too few to rely on that.",
         ),
     ],
 )
@@ -124,7 +124,7 @@ def test_neither_model_is_relied_on_by_a_handful_of_rows(lead: tuple[float, floa
     for n in (5, 500):
         run = _run(_score("ours", 0.45), public, _score("majority", 0.3, (0.1, 0.15)), n=n)
         said = summary.say_finding(run)
-        assert said.endswith("5 rows held back are too few to rely on that.") == (n == 5)
+        assert said.endswith("5 rows kept aside are too few to rely on that.") == (n == 5)
         assert ("Use " in said) == (n == 500)
 
 
@@ -135,7 +135,10 @@ def test_of_several_outputs_the_one_that_reports_say_least_of_is_named() -> None
         hidden=Hidden(difference=0.3, is_small=False, output=1),
         description=replace(DESCRIBED, outputs=("card", "cash")),
     )
-    assert "could hide a difference of 30.0\u00a0points in “cash” on average" in summary.say_details(run)
+    assert (
+        "Behind this noise the average of “cash” could be off by 30.0\u00a0points unseen"
+        in summary.say_details(run)
+    )
 
 
 def test_no_figure_is_a_negative_zero() -> None:
@@ -204,7 +207,7 @@ def test_a_gain_that_is_the_average_is_said_to_be_that_one_thing(
     auc: float, lead: tuple[float, float], is_said: bool
 ) -> None:
     """The rows stay in their order, so that accuracy alone moves."""
-    mean = Statement(kind="mean answer", about="card", figures={"before": 0.554, "after": 0.498})
+    mean = Statement(kind="mean prediction", about="card", figures={"before": 0.554, "after": 0.498})
     public = replace(PUBLIC, metrics={"accuracy": 0.61, "auc": 0.695}, lead=Span(low=lead[0], high=lead[1]))
     run = _run(
         _score("ours", 0.63, auc=auc),

@@ -23,7 +23,7 @@ from ldptree_benchmark.results.tables import (
     tabulate_tests,
 )
 from tasks.page.charts import Axis
-from tasks.page.render import render_template
+from tasks.page.render import fill
 
 TEMPLATE = Path(__file__).with_name("benchmark.html.j2")
 COLOURS, DASHES = 6, 3
@@ -58,8 +58,9 @@ class Picture:
 def render_benchmark(facts: Facts, cells: Sequence[Cell], made: str) -> str:
     """Return the page of a suite. `made` says by what, when, and how long it took."""
     suite = facts.scores.suite
-    return render_template(
-        TEMPLATE.read_text(encoding="utf-8"),
+    return fill(
+        TEMPLATE.name,
+        text=TEMPLATE.read_text(encoding="utf-8"),
         version=version("ldptree"),
         made=made,
         picked=tabulate_picked(facts),

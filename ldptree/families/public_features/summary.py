@@ -237,7 +237,7 @@ def _describe_effects(
         for j, share in helped.items()
     )
     others = [columns[j] for j in asked if j not in helped]
-    return f"{HELPED}: {words}" + (f"; not surely {', '.join(others)}." if others else ".")
+    return f"{HELPED}: {words}" + (f"; unclear for {', '.join(others)}." if others else ".")
 
 
 def _describe_the_rest(
