@@ -43,11 +43,11 @@ from tasks.example import TypicalRow, draw_example, draw_example_in_rounds
 from tasks.making import describe_making
 from tasks.page.data import (
     AskedQuestion,
+    AtEpsilon,
     Check,
     Example,
     Failure,
     Feature,
-    FoundFrom,
     Hidden,
     Influence,
     Privacy,
@@ -370,13 +370,13 @@ def _draw_example(config: RunConfig, last: Published, model: Model, typical: Typ
     return draw_example_in_rounds(last, model.encoding, typical, protected=protected)
 
 
-def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[FoundFrom, ...]:
+def find_from(config: RunConfig, last: Published, evidence: Evidence) -> tuple[AtEpsilon, ...]:
     """Return the smallest error that the reports would find at each epsilon; () where no public model is corrected."""
     if not isinstance(last, Protocol) or last.base is None:
         return ()
     epsilons = sorted({*EPSILONS, config.privacy.epsilon})
     errors = smallest_errors(last, evidence.totals[0], SHARE, epsilons)
-    return tuple(FoundFrom(epsilon=epsilon, error=error) for epsilon, error in errors.items())
+    return tuple(AtEpsilon(epsilon=epsilon, draws=(error,)) for epsilon, error in errors.items())
 
 
 def find_hidden(

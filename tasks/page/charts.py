@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ldptree.models.description import CurveLine, CurvePoint, Node
 from tasks.page.data import Boxes
-from tasks.page.units import NARROW, in_words
+from tasks.page.units import NARROW, fixed, in_words
 
 ROW = 3.5
 """Height of a leaf's row, in rem."""
@@ -67,10 +67,7 @@ class Axis:
         scale /= unit
         step = (self.ticks[1] - self.ticks[0]) * scale if len(self.ticks) > 1 else scale
         digits = min(max(-math.floor(math.log10(step) + 1e-9), 0), 9)
-        text = f"{tick * scale:{'+' if signed else ''},.{digits}f}"
-        if not any(figure in text for figure in "123456789"):
-            text = text.lstrip("+-")
-        return f"{text}{SHORT.get(word, '')}".replace("-", "\u2212")
+        return fixed(tick * scale, digits, signed=signed) + SHORT.get(word, "")
 
 
 def _round_step(size: float) -> float:

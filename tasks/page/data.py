@@ -169,7 +169,9 @@ class CellTest:
 
 @dataclass(frozen=True, kw_only=True)
 class AtEpsilon:
-    """The chief figure at an epsilon, of each draw of the noise to the same question, from low to high."""
+    """The chief figure at an epsilon, of each draw of the noise to the same question, from low to high; or the smallest error
+    of the public model that reports would find there, as a plan has it.
+    """
 
     epsilon: float
     draws: tuple[float, ...]
@@ -178,14 +180,6 @@ class AtEpsilon:
     def median(self) -> float:
         """The one in the middle."""
         return statistics.median(self.draws)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoundFrom:
-    """The smallest error of the public model that reports would find at an epsilon, as a plan has it."""
-
-    epsilon: float
-    error: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -524,7 +518,7 @@ class Run:
     columns_left_out: dict[str, str] = field(default_factory=dict)
     description: Description | None = None
     scores: Scores | None = None
-    finds: tuple[FoundFrom, ...] = ()
+    finds: tuple[AtEpsilon, ...] = ()
     hidden: Hidden | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None

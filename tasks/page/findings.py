@@ -27,7 +27,7 @@ from tasks.page.captions import (
     say,
 )
 from tasks.page.charts import Axis, Branch, draw_tree
-from tasks.page.data import AtEpsilon, Check, FoundFrom, Run, Score
+from tasks.page.data import AtEpsilon, Check, Run, Score
 from tasks.page.summary import FEW_CLASSES, find_reference, has_groups, name_score, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
@@ -356,44 +356,34 @@ def tabulate_scores(run: Run) -> Table:
 
 
 def tabulate_strip(run: Run) -> Table | None:
-    """Tabulate what the noise of other epsilons would have given; None where nothing was drawn again, and nothing is forecast."""
-    if run.finds:
-        return _tabulate_finds(run)
-    if run.scores is None or not run.scores.epsilons:
+    """Tabulate what the noise of other epsilons would have given, or what would be found there; None of neither."""
+    points = run.finds or (run.scores.epsilons if run.scores else ())
+    if not points:
         return None
-    unit, reference = score_unit(run), find_reference(run)
-    heads = ["ε", "Median", "Range"]
-    heads += [f"Better than {name_score(run, reference, in_sentence=True)}"] if reference else []
-    rows = []
-    for at_epsilon in run.scores.epsilons:
-        row = [
-            f"{at_epsilon.epsilon:.6g}",
-            unit.value(at_epsilon.median),
-            f"{units.once(unit.bare(at_epsilon.draws[0]), unit.bare(at_epsilon.draws[-1]))}–{unit.bare(at_epsilon.draws[-1])}",
+    own = tuple(at for at, point in enumerate(points) if point.epsilon == run.privacy.epsilon)
+    if run.finds:
+        unit = label_unit(run, signed=True)
+        heads = ["ε", ", ".join(part for part in ("Smallest error found", unit.title) if part)]
+        cells = [
+            [unit.value(find.median).lstrip("+") if is_possible(run, find) else "none"] for find in points
         ]
-        row += [f"{count_better(run, at_epsilon, reference)} of {len(at_epsilon.draws)}"] if reference else []
-        rows.append(tuple(row))
-    own = tuple(
-        i for i, at_epsilon in enumerate(run.scores.epsilons) if at_epsilon.epsilon == run.privacy.epsilon
-    )
-    return Table("As a table", tuple(heads), tuple(rows), own, (say("strip note"),), of="epsilon")
+    else:
+        unit, reference = score_unit(run), find_reference(run)
+        heads = ["ε", "Median", "Range"]
+        cells = []
+        for point in points:
+            low, high = unit.bare(point.draws[0]), unit.bare(point.draws[-1])
+            cells.append([unit.value(point.median), f"{units.once(low, high)}–{high}"])
+            if reference:
+                cells[-1].append(f"{count_better(run, point, reference)} of {len(point.draws)}")
+        heads += [f"Better than {name_score(run, reference, in_sentence=True)}"] if reference else []
+    rows = tuple((f"{point.epsilon:.6g}", *each) for point, each in zip(points, cells, strict=True))
+    return Table("As a table", tuple(heads), rows, own, (say("strip note"),), of="epsilon")
 
 
-def _tabulate_finds(run: Run) -> Table:
-    """From which error on reports would find it, at each epsilon."""
-    unit = label_unit(run, signed=True)
-    rows = tuple(
-        (f"{find.epsilon:.6g}", unit.value(find.error).lstrip("+") if is_possible(run, find) else "none")
-        for find in run.finds
-    )
-    own = tuple(i for i, find in enumerate(run.finds) if find.epsilon == run.privacy.epsilon)
-    head = ", ".join(part for part in ("Smallest error found", unit.title) if part)
-    return Table("As a table", ("ε", head), rows, own, (say("strip note"),), of="epsilon")
-
-
-def is_possible(run: Run, find: FoundFrom) -> bool:
+def is_possible(run: Run, find: AtEpsilon) -> bool:
     """Return whether a model can have such an error, which is at most 1 for a share."""
-    return run.label != "class" or find.error <= 1.0
+    return run.label != "class" or find.median <= 1.0
 
 
 def say_strip(run: Run) -> list[Sentence]:

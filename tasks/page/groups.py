@@ -178,11 +178,12 @@ def _head(run: Run, clear: Sequence[Cell]) -> Sentence:
         sides[side] = sides.get(side, 0.0) + cell.share
     (output, is_low), share = max(sides.items(), key=lambda pair: pair[1])
     is_class, tenths = run.label == "class", round(10 * share)
+    low, high = ("rarely", "often") if is_class else ("low", "high")
     return say(
         "off rarely" if tenths < 1 else "off everywhere" if tenths > MOST_TENTHS else "off often",
         errs="expects" if is_class else "predicts",
         output=output,
-        direction=summary.say_direction(is_class, is_low=is_low),
+        direction=f"too {low if is_low else high}",
         of=tenths,
         nouns=run.nouns,
     )

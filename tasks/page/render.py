@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -149,19 +150,22 @@ def _guesses(run: Run) -> list[tuple[int, str, str, Sentence]]:
     """Return both shares of right guesses, without a report and with one: of 100 dots, in figures, a role, and in words."""
     epsilon = run.privacy.epsilon
 
-    def best(budget: float) -> str:
-        return units.sure(summary.best_guess(budget)).removesuffix(units.SUFFIXES["share"])
+    def best(budget: float) -> float:
+        return 1.0 / (1.0 + math.exp(-budget))
+
+    def write(budget: float) -> str:
+        return units.sure(best(budget)).removesuffix(units.SUFFIXES["share"])
 
     after = say(
         "guess after",
         epsilon=units.epsilon(epsilon),
         half=units.epsilon(epsilon / 2),
-        less=best(epsilon / 2),
+        less=write(epsilon / 2),
         twice=units.epsilon(2 * epsilon),
-        more=best(2 * epsilon),
+        more=write(2 * epsilon),
     )
-    n = min(round(100 * summary.best_guess(epsilon)), 100)
-    return [(50, "50", "ref", say("guess before", noun=run.noun)), (n, best(epsilon), "ours", after)]
+    n = min(round(100 * best(epsilon)), 100)
+    return [(50, "50", "ref", say("guess before", noun=run.noun)), (n, write(epsilon), "ours", after)]
 
 
 def _classes(run: Run, tree: findings.Tree) -> Sentence:
@@ -274,7 +278,7 @@ def _strip(run: Run) -> dict[str, Any]:
         return {"strip": None}
     common = {"strip_table": table, "strip_says": findings.say_strip(run)}
     if run.finds:
-        finds = [(find.epsilon, (find.error,)) for find in run.finds if findings.is_possible(run, find)]
+        finds = [(find.epsilon, find.draws) for find in run.finds if findings.is_possible(run, find)]
         strip = Strip.of(finds, run.privacy.epsilon, [0.0]) if finds else None
         return {"strip": strip, "strip_lines": [], "strip_of": "Smallest error found", **common}
     assert run.scores is not None

@@ -432,13 +432,6 @@ def _average(run: Run, estimate: Estimate, output: str) -> Sentence:
     return say("average unclear", output=output, size=written)
 
 
-def say_direction(is_class: bool, *, is_low: bool) -> str:
-    """Say how the public model errs, where its answer lies below the truth, or above it."""
-    if is_class:
-        return "too rarely" if is_low else "too often"
-    return "too low" if is_low else "too high"
-
-
 def _clear_groups(run: Run) -> list[Sentence]:
     """In how many groups a correction is clear, where it is in some and they are not all alike."""
     if run.model.figure != "correction" or len(run.model.cells) < 2 or not run.model.is_found:
@@ -531,8 +524,3 @@ def say_asked(run: Run, number: int) -> str:
     return (
         units.plural(number, "part", "parts") if has_groups(run) else units.plural(number, "group", "groups")
     )
-
-
-def best_guess(epsilon: float) -> float:
-    """The most that an even guess between two values can rise to."""
-    return 1.0 / (1.0 + math.exp(-epsilon))

@@ -38,8 +38,7 @@ def plural(n: int, single: str, many: str) -> str:
 
 def percent(share: float, digits: int = 1) -> str:
     """Write a share in [0, 1] as a percentage, such as 0.634 as "63.4 %"."""
-    text = f"{100 * share:.{digits}f}"
-    return f"{text.lstrip('-') if float(text) == 0 else text}{NARROW}%".replace("-", MINUS)
+    return f"{fixed(100 * share, digits)}{NARROW}%"
 
 
 def portion(value: float) -> str:

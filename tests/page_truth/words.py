@@ -13,9 +13,12 @@ _SECTION = GLOSSARY.read_text(encoding="utf-8").partition("### Where people read
 AVOIDED = re.compile(rf"\b(?:{'|'.join(re.findall('`([^`]+)`', _SECTION))})s?\b", re.IGNORECASE)
 
 
+def find_avoided(html: str) -> list[str]:
+    """Return words that a page has and the glossary avoids; a command, a configuration and names from data are no words."""
+    words = re.sub(r'<dl class="plain pairs">.*?</dl>|<code>.*?</code>|“[^”]*”', " ", html, flags=re.DOTALL)
+    return AVOIDED.findall(read(words).text)
+
+
 def check_words(run: Run) -> list[str]:
-    """Whether the page has another word than the glossary for an idea; its command, configuration and names are none."""
-    words = re.sub(
-        r'<dl class="plain pairs">.*?</dl>|<code>.*?</code>|“[^”]*”', " ", run.html, flags=re.DOTALL
-    )
-    return [f"the page says {word!r}" for word in AVOIDED.findall(read(words).text)]
+    """Whether the page has another word than the glossary for an idea."""
+    return [f"the page says {word!r}" for word in find_avoided(run.html)]
