@@ -218,9 +218,24 @@ def write_page(page: Page, path: Path) -> dict[Path, str]:
     return {path.with_suffix(".md"): "\n".join(kept).rstrip() + "\n", **drawn}
 
 
+def draw_gains(stories: Page, folder: Path) -> str:
+    """An SVG of what reports gain in each story beside the best model of public rows, in points or in % of the squared error."""
+    lines = []
+    for result in stories.results:
+        with (folder / str(result.tables[0].tidy)).open(newline="") as file:
+            scores = {row["method"]: float(row["score"]) for row in csv.DictReader(file)}
+        public = [score for name, score in scores.items() if name.startswith(("public", "constant", "most"))]
+        ours, is_error = scores["ldptree"], "constant" in scores
+        gain = 100 * (1 - ours / min(public)) if is_error else ours - max(public)
+        lines.append((result.title, [[gain]]))
+    return draw_dots(lines, ["gain with reports, in points (of a number: in % of the squared error)"])
+
+
 def written() -> dict[Path, str]:
     """Each page and picture, and what it should hold."""
-    return {
+    gallery = Path(__file__).parent / "gallery"
+    gains = draw_gains(read_page(gallery / "stories.toml"), gallery)
+    return {gallery.with_name("images") / "gains.svg": gains} | {
         file: text
         for folder in FOLDERS
         for path in sorted(folder.glob("*.toml"))
