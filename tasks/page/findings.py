@@ -203,7 +203,8 @@ def tabulate_cells(run: Run) -> Table | None:
         return None
     cells = by_share(model.cells)[:TABLED_CELLS]
     rows = [_tabulate_cell(run, number, cell) for number, cell in cells]
-    heads = [head for head in rows[0] if any(row[head] is not None for row in rows)]
+    written = {head.partition(" “")[0] for row in rows for head, text in row.items() if text is not None}
+    heads = [head for head in rows[0] if head.partition(" “")[0] in written]
     if "Weight of reports" in heads:
         heads.remove("Rests on")
     marked = [at for at, (_, cell) in enumerate(cells) if model.figure == "correction" and cell.is_clear]

@@ -20,5 +20,9 @@ def find_avoided(html: str) -> list[str]:
 
 
 def check_words(run: Run) -> list[str]:
-    """Whether the page has another word than the glossary for an idea."""
-    return [f"the page says {word!r}" for word in find_avoided(run.html)]
+    """Whether the page has another word than the glossary for an idea; names of columns are data."""
+    private = run.facts["privacy"]
+    columns = {feature["name"] for feature in private["features"]} | {
+        name for name, _ in private["example"]["row"]
+    }
+    return [f"the page says {word!r}" for word in find_avoided(run.html) if word.lower() not in columns]
