@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from page_truth.words import AVOIDED
+from page_truth.words import AVOIDED, find_avoided
 
 from tasks.page import captions
 
@@ -111,3 +111,9 @@ def test_what_people_read_has_the_glossarys_words():
         for path in (ROOT / "tasks/page/templates").glob("*.j2")
     }
     assert {path: texts for path, texts in read.items() if texts} == {}
+
+
+@pytest.mark.parametrize("path", [*(ROOT / "docs/gallery").glob("*.html")], ids=lambda path: path.stem)
+def test_a_page_of_the_gallery_has_the_glossarys_words(path):
+    """Those of each kind of run are read by `page_truth`."""
+    assert find_avoided(path.read_text()) == []
