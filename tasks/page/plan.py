@@ -254,23 +254,22 @@ def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
+    whom = f"The gains of the table, and the verdict, are for people on whom the public model is {wrong}."
     if plan.by_coins:
         return (
             "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulated "
-            f"collections, over who is asked, and noise. The gains of the table, and the verdict, are for other people, "
-            f"on whom the public model is {wrong}."
+            f"collections, over who is asked, and noise. {whom}"
         )
-    if "apart" in plan.public:
-        return (
-            "A rule chose the public rows, so private people are another group: the interval comes from groups held out of the "
-            "public rows, each outside the range the model was fitted on, with who is asked, and noise. If private people differ "
-            f"by more, it is too narrow. The gains of the table, and the verdict, are for people on whom the public model is "
-            f"{wrong}."
-        )
+    how = (
+        "the interval comes from groups held out of the public rows, each outside the range the model was fitted on, with who "
+        "is asked, and noise"
+        if "apart" in plan.public
+        else "the interval holds in 80 % of simulated collections, over who is asked, noise, and how they may differ: "
+        + "; ".join(WAYS[kind] for kind in plan.public)
+    )
     return (
-        "A rule chose the public rows, so private people may be another group: the interval holds in 80 % of simulated "
-        f"collections, over who is asked, noise, and how they may differ: {'; '.join(WAYS[kind] for kind in plan.public)}. "
-        f"As stated: {wrong}. If they differ by more, it is too narrow."
+        f"A rule chose the public rows, so private people may be another group: {how}. If they differ by more, it is too narrow. "
+        f"{whom}"
     )
 
 
