@@ -215,7 +215,6 @@ def tabulate_cells(run: Run) -> Table | None:
             if len(model.cells) > len(cells)
             else []
         ),
-        say("counts"),
         *_adding(run, [cell for _, cell in cells]),
         *([say("shared out")] if has_groups(run) else []),
         *_weighing(run),
@@ -315,8 +314,7 @@ def tabulate_statements(run: Run) -> list[Table]:
             for statement in statements
         )
         heads = tuple(FIGURES[name][0] for name in names)
-        parts = (f"{head.lower()} {text}" for head, text in zip(heads[:2], rows[0][1:], strict=False))
-        short = ", ".join(filter(None, (first, *parts)))
+        short = ", ".join((first or heads[0].lower(), *rows[0][1 : 3 if kind == "mean prediction" else 2]))
         tables.append(Table(title, ("", *heads), rows, short=short))
     return tables
 
@@ -448,9 +446,8 @@ def tabulate_mistakes(run: Run) -> Table | None:
         for i, row in enumerate(confusion)
         if sum(row)
     ]
-    notes = (say("recall", recalls=units.listed(recalls)),) if recalls else ()
-    short = units.listed(recalls[:FEW_CLASSES]) + " recognised"
-    return Table("Mistakes with and without reports", ("Model", *heads), rows, (), notes, short=short)
+    short = units.listed([recall.partition(" ")[0] for recall in recalls[:FEW_CLASSES]]) + " recognised"
+    return Table("Mistakes", ("Model", *heads), rows, short=short)
 
 
 def tabulate_bins(run: Run) -> Table | None:

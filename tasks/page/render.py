@@ -78,7 +78,7 @@ def _making(run: Run) -> dict[str, Any]:
         "rows": findings.tabulate_rows(run),
         "left_out": list(run.columns_left_out.items())[:MOST_LISTED],
         "data_says": _data(run),
-        "made": say("made", seconds=units.seconds(run.making.seconds), cores=cores, memory=peak),
+        "made": say("made", cores=cores, memory=peak),
     }
 
 

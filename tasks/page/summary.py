@@ -437,7 +437,7 @@ def _clear_groups(run: Run) -> list[Sentence]:
     if run.model.figure != "correction" or len(run.model.cells) < 2 or not run.model.is_found:
         return []
     clear = [] if is_shared(run.model.cells) else [cell for cell in run.model.cells if cell.is_clear]
-    cells = units.plural(len(run.model.cells), f"group of {run.nouns}", f"groups of {run.nouns}")
+    cells = units.plural(len(run.model.cells), "group", "groups")
     share = units.portion(min(sum(max(cell.share, 0.0) for cell in clear), 1.0))
     sentence = say("clear groups", clear=units.count(len(clear)), cells=cells, share=share, nouns=run.nouns)
     return [sentence] if clear else []

@@ -212,7 +212,7 @@ def clear_groups(run: Run) -> Figures:
     strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
     clear = is_clear[np.arange(len(strength)), strength.argmax(axis=1)]
     share = min(np.maximum(found.share[clear], 0.0).sum(), 1.0)
-    return float(clear.sum()), float(clear.size), max(100.0 * share, 1.0), 2.0
+    return float(clear.sum()), float(clear.size), max(100.0 * share, 1.0)
 
 
 def spread(run: Run) -> Figures:

@@ -437,7 +437,7 @@ def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_
         for rule in ("zone = 'north'", "random 0.1")
     )
     assert "wrong where private rows are" in by_rule
-    assert "If it were not, 3 of 100 collections would look like this." in by_rule
+    assert "By chance 3 of 100 collections look like this." in by_rule
     assert "where private rows are" not in by_coins
     assert "it is wrong for everybody" in by_coins
 

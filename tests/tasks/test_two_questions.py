@@ -107,7 +107,7 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
     n, k = done.held.facts["n_private"], protocols(done)[0].k
     assert f"{n_first:,} others reported that error along one of 4 columns: {k} possible messages." in answers
-    assert "A coin picks the column, so naming it reveals nothing." in answers
+    assert "Coins pick the column, which reveals nothing." in answers
     assert re.search(
         r"reported with probability 0\.\d+, any other with 0\.\d+\. For the others 0\.\d+ and 0\.\d+\.", text
     )
