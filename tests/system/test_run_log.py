@@ -111,7 +111,7 @@ def test_each_step_has_a_line_with_a_fact_and_the_last_one_says_what_was_found_a
     assert [line.partition(":")[0] for line in steps] == [step["name"] for step in ended["steps"]][1:]
     assert all(re.fullmatch(r"\w+: done; .+", line) for line in steps)
     assert "validate: done; 3 of 3 checks met by public rows, 3 of 3 by private rows" in lines.messages
-    assert last == f"{ended['finding']} {ended['report']}"
+    assert last == f"{ended['finding']} {ended['page']}"
 
 
 def test_runs_show_their_page_summary_scores_and_failure_under_one_key_each_and_nothing_else(
