@@ -118,7 +118,7 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert index["protocol"] == f"{hashlib.sha256(text).hexdigest()}.json"
     assert text.decode() == protocol.to_json()
     assert protocol.campaign == "rides-asked"
-    page = (run.store.root / "runs" / "run" / "report.html").read_text()
+    page = (run.store.root / "runs" / "run" / "page.html").read_text()
     assert "No report has come yet." in page
     assert "This run failed" not in page
     assert "stopped" not in page
@@ -165,7 +165,7 @@ def test_three_thousand_devices_answer_and_every_run_learns_from_what_is_there(r
     n = [read_model(run.store, run.model["model"]).n_private for run in (first, second)]
     assert n == [1000, PEOPLE]
     summary = finish(second)
-    page = (room / "work" / "runs" / "second" / "report.html").read_text()
+    page = (room / "work" / "runs" / "second" / "page.html").read_text()
     facts = read_facts(second.store, second.page["page"])
     assert (summary["n_private"], facts.n_private, facts.scores) == (PEOPLE, PEOPLE, None)
     assert summary["metrics"] == {}
