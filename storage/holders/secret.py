@@ -16,11 +16,12 @@ SECRET = "holders/secret"  # noqa: S105 - a name
 SECRET_BYTES = 32
 SIGNS = (
     "holders/holders.db",
-    "holders/perturb/*.json",
     "curator/reports/last-transaction",
     "curator/reports/*/*/*.parquet",
+    "holders/perturb/*.json",
+    "curator/*/*.json",
 )
-"""What is there only where holders were asked under a secret."""
+"""What is there only where a run had a secret, above all where holders were asked."""
 REMEDY = (
     "Under another secret who has answered cannot be told, so nobody is asked. It never changes: restore holders/secret from any "
     "backup of this work folder, or begin anew in another one."

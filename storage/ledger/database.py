@@ -128,8 +128,10 @@ class Database:
             outside[LAST] = self._parsed(LAST, self._objects.get(LAST))
         if beside:
             outside[SECRET] = self._parsed(SECRET, beside)
-            if LAST not in outside:  # it is written first
-                raise ArtifactCorrupt(f"{self._objects.where(LAST)}: missing. {REMEDY}")
+            number = outside[LAST].number if LAST in outside else None
+            if number is None or number < outside[SECRET].number:  # it is written first
+                condition = "missing" if number is None else f"older than {self._objects.where(SECRET)}"
+                raise ArtifactCorrupt(f"{self._objects.where(LAST)}: {condition}. {REMEDY}")
         return outside
 
     @property
