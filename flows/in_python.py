@@ -26,7 +26,7 @@ from flows.executors import InlineExecutor
 from flows.finish import finish, page_of_failure, say_estimator, stop_where_failed, summarize_run
 from flows.naming import name_run
 from flows.pipeline import Pipeline
-from flows.work_folder.provenance import in_use
+from flows.work_folder.provenance import in_use, open_to_run
 from ldptree.errors import ConfigError, LdptreeError
 from ldptree.limits import is_number
 from ldptree.models import Model
@@ -159,8 +159,7 @@ def run(
         folder = Path(mkdtemp(prefix="ldptree-")) if work is None else Path(work)
         if work is None:
             undone.callback(rmtree, folder, ignore_errors=True)
-        store = Store(folder)
-        store.check_rights()
+        store = open_to_run(folder)
         with _messages_for_python(store, is_written=is_written, is_kept=work is not None):
             result = _run(_configure(source, store, laid), store)
         if work is None:

@@ -31,7 +31,7 @@ def machine_fault(fault: BaseException, work: Path | None = None) -> LdptreeErro
         return LdptreeError(_MEMORY)
     if isinstance(fault, NotReached):
         return LdptreeError(
-            f"{fault.filename}: {fault.strerror}. Check the network and the object store, and {GOES_ON}."
+            f"{fault.filename}: {fault.strerror}. Check the network, the server and your rights there, and {GOES_ON}."
         )
     number = _number(fault)
     if number is None:

@@ -54,9 +54,9 @@ class ArtifactKey:
 class Store:
     """The work folder of a project. Raises ConfigError where the folder cannot be used."""
 
-    def __init__(self, work: str | Path) -> None:
-        """Open the work folder `work`, a path or the address of a bucket, and make it if it does not exist."""
-        self.objects = open_objects(work)
+    def __init__(self, work: str | Path, *, only_reads: bool = False) -> None:
+        """Open the work folder `work`, a path or the address of a bucket; make it if it is not there, unless one `only_reads`."""
+        self.objects = open_objects(work, only_reads=only_reads)
         self.root = self.objects.root
 
     def __reduce__(self) -> Any:

@@ -25,6 +25,7 @@ from schemas.manifest import Arguments, FileEntry, MadeBy, Manifest
 from schemas.tables import FeaturesConfig
 from storage import tables
 from storage.digests import Hasher
+from storage.ledger.database import lost
 from storage.store import ArtifactKey, Draft, Store
 from tasks.artifacts import QuestionText, is_protocol, read_encoding, table_of_reports
 from tasks.holders.agreed import Agreed, read_agreed
@@ -344,11 +345,7 @@ def check_not_lost(store: Store, place: ArtifactKey, target: str | None = None) 
         return
     record = store.read_record(store.record_name(place))
     target = target or (record["reports"].names[0] if record else store.record_name(place))
-    raise ArtifactCorrupt(
-        f"{target}: these reports were received, and are now missing or damaged. "
-        "Asking their holders again would spend their epsilon twice. Restore the file from a copy, "
-        "or begin anew in another work folder."
-    )
+    raise lost(store.objects.where(target), "missing or damaged")
 
 
 def mark_of(noise_seed: int | None) -> dict[str, str]:

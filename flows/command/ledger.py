@@ -25,7 +25,7 @@ from storage.store import Store
 def show_ledger(work: Path, *, as_json: bool) -> None:
     """Print campaigns, questions, people, what they spent and what is left to them. Raises ConfigError, ArtifactCorrupt."""
     store = open_existing(work)
-    check_state(store)
+    check_state(store, by_digest=True)
     content = describe(store)
     if as_json:
         print_json(content)

@@ -20,12 +20,11 @@ from flows.command.streams import make_console, print_json
 from flows.command.terminal import StepList
 from flows.executors import InlineExecutor
 from flows.pipeline import Pipeline
-from flows.work_folder.provenance import in_use
+from flows.work_folder.provenance import in_use, open_to_run
 from ldptree.errors import ConfigError
 from ldptree.limits import check_epsilon
 from schemas.config import RunConfig
 from schemas.named_files import check_output, written_whole
-from storage.store import Store
 from tasks.page.plan import describe_plan, render_plan, say_plan
 from tasks.scoring.forecast import GRID, MODELS, CollectionPlan, PublicPart, Wanted, plan_collection
 from tasks.step import faults_stay_in_zone
@@ -87,8 +86,7 @@ def plan_and_print(
         raise ConfigError(
             "how many people would report? Private rows are not counted for a plan; type --holders 5000,20000,100000"
         )
-    store = Store(work)
-    store.check_rights()
+    store = open_to_run(work)
     title = f"{config.name}: planning from public rows alone; many rows or sizes take minutes"
     with (
         StepList(title, (MODELS, GRID), quiet=as_json),

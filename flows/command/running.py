@@ -20,6 +20,7 @@ from flows.command.interrupt import end_at_once, ended_politely, handle_again
 from flows.command.streams import make_console, print_json
 from flows.command.terminal import StepList, steps_of
 from flows.server.process import Server
+from flows.work_folder.provenance import open_to_run
 from schemas.config import RunConfig
 from schemas.named_files import shown_path
 from storage.store import Store
@@ -40,8 +41,7 @@ def run_here(config: RunConfig, work: Path, *, as_json: bool, debug: bool, comma
     """Run the flow in this process and print what came of it. Raises LdptreeError."""
     from flows.budget import say_who_rows_are
 
-    store = Store(work)
-    store.check_rights()
+    store = open_to_run(work)
     if debug:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     before = end_at_once()

@@ -5,7 +5,6 @@ which stand if those above leave the same, and where the run would be refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -15,12 +14,11 @@ from flows.campaign import Terms
 from flows.command.terminal import shards_in_words
 from flows.executors import Call, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
-from ldptree.errors import ArtifactCorrupt, BudgetError, DataError, LdptreeError
+from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
-from schemas.manifest import ZONES, Record
-from storage.holders.secret import has_secret, refuse_new_secret
-from storage.objects.addresses import bucket_address
-from storage.objects.folder import check_work_folder
+from schemas.manifest import Record
+from storage.holders.secret import has_secret
+from storage.ledger.lost_parts import check_state
 from storage.store import Store
 from tasks.data import source
 from tasks.data.validate import check_passed, failures, foresee_release
@@ -233,17 +231,10 @@ def _used(work: Path) -> Store | None:
     """The store of a work folder; None of one that no run has used, which stays as it is. Raises LdptreeError of one that none
     can use.
     """
-    if bucket_address(work) is None:
-        check_work_folder(work)
-        if not any((work / zone).exists() for zone in ZONES):
-            return None
-    store = Store(work)
+    store = Store(work, only_reads=True)
     store.check_rights()
-    if not has_secret(store.objects):
-        with suppress(ArtifactCorrupt):  # it was lost: told as a run tells it
-            refuse_new_secret(store.objects)
-            return None
-    return store
+    check_state(store)
+    return store if has_secret(store.objects) else None
 
 
 def _changed(prefix: str, now: Any, then: Any) -> set[str]:

@@ -110,13 +110,21 @@ def explain_artifact(work: Path, name: str) -> str:
     return "\n".join(lines)
 
 
+def open_to_run(work: str | Path) -> Store:
+    """The store of a work folder where a run may ask and write, which is told before anything starts. Raises LdptreeError."""
+    store = Store(work)
+    store.check_rights()
+    check_state(store)
+    return store
+
+
 def open_existing(work: Path) -> Store:
     """The store of a work folder that some run has used. Raises ConfigError."""
     is_bucket = bucket_address(work) is not None
     if not is_bucket and (fault := folder_fault(work)) is not None:
         fault = "no such work folder" if fault == NO_SUCH_FOLDER else fault
         raise ConfigError(f"{shown_path(work)}: {fault}. Name it with --work.")
-    store = Store(work)
+    store = Store(work, only_reads=True)
     if not _is_used(store):
         raise ConfigError(
             f"{shown_path(work)}: no work folder, as no run was ever made in it. Name one with --work."

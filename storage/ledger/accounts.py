@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Row
 
-from ldptree.errors import ArtifactCorrupt, BudgetError
+from ldptree.errors import BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
 from storage.holders.holder_names import check_name_type
 from storage.ledger.campaigns import Joining, another_file
-from storage.ledger.database import Database
+from storage.ledger.database import Database, lost
 from storage.ledger.schema import ANSWERS, CAPS, CHARGES, QUESTIONS
 from storage.ledger.transactions import Snapshot, Transaction
 from storage.objects.object_store import sizes_of
-from storage.store import Condition, Store
+from storage.store import Store
 
 RELEASE = "release"
 
@@ -149,21 +149,8 @@ class Account:
 
     def _is_answered(self, kept: Snapshot, question: str) -> bool:
         answers = kept.rows(ANSWERS, account=self.name, question=question)
-        for row in answers:
-            if (condition := self._condition(row.file, row.digest)) != "present":
-                raise ArtifactCorrupt(
-                    f"{row.file}: these reports were received, and are now {condition}. Asking their holders again would spend "
-                    "their epsilon twice. Restore the file from a copy, or begin anew in another work folder."
-                )
+        check_answers(self.store, answers, by_digest=True)
         return bool(answers)
-
-    def _condition(self, name: str, digest: str) -> Condition:
-        hasher = self.store.hasher("curator")
-        try:
-            path = self.store.objects.whole_path(name, lambda path: hasher.of_file(path) == digest)
-        except FileNotFoundError:
-            return "missing"
-        return "damaged" if path is None else "present"
 
     def _read(self, kept: Snapshot) -> tuple[Ledger, list[Charge]]:
         """The ledger, and what was charged first, at once."""
@@ -209,6 +196,25 @@ class Account:
             if charge.who.named_by is not None:
                 values["named_by"], values["name_type"] = charge.who.named_by
         kept.insert(CHARGES, **values)
+
+
+def check_answers(store: Store, answers: Sequence[Row[Any]], *, by_digest: bool) -> None:
+    """Raises ArtifactCorrupt where reports that were received are missing or cut short, or, `by_digest`, changed since."""
+    there, hasher = sizes_of(store.objects, (row.file for row in answers)), store.hasher("curator")
+
+    def is_changed(row: Row[Any]) -> bool:
+        return store.objects.whole_path(row.file, lambda path: hasher.of_file(path) == row.digest) is None
+
+    for row in answers:
+        if (size := there.get(row.file)) is None:
+            condition = "missing"
+        elif size < row.size:
+            condition = f"cut short ({size:,} of {row.size:,} bytes)"
+        elif by_digest and is_changed(row):
+            condition = "damaged"
+        else:
+            continue
+        raise lost(store.objects.where(row.file), condition)
 
 
 def _ways_by_file(charges: Sequence[Charge]) -> dict[str, set[str]]:

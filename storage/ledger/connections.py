@@ -9,17 +9,18 @@ import errno
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ldptree.errors import ArtifactCorrupt, ConfigError, LdptreeError
+from ldptree.errors import ConfigError, LdptreeError
 from storage.ledger.schema import APPLICATION, ORIGIN, TABLES, TRANSACTIONS, VERSION
 from storage.ledger.transactions import Changed, Transaction
 from storage.objects.object_store import NotReached, ObjectStore
@@ -43,6 +44,11 @@ ROOM = 1 << 16
 """Bytes that the files beside a database take at least."""
 _REFUSED = {8: errno.EACCES, 10: errno.EIO, 14: errno.EACCES, 7: errno.ENOMEM}
 """SQLite's result codes, as the system's errors."""
+
+
+def is_named() -> bool:
+    """Return whether LDPTREE_DATABASE says where the database is."""
+    return bool(os.environ.get(VARIABLE))
 
 
 def url_of(objects: ObjectStore) -> URL:
@@ -79,7 +85,7 @@ def url_of(objects: ObjectStore) -> URL:
 @contextmanager
 def connected(url: URL, purpose: Purpose) -> Iterator[Connection]:
     """Connect and begin a transaction, which is undone unless it is committed."""
-    with _engine(url).connect() as connection:
+    with _engine(_readable(url) if purpose == "read" else url).connect() as connection:
         begin(connection.execution_options(first=_FIRST[url.get_backend_name()][purpose]))
         yield connection
 
@@ -115,8 +121,20 @@ def create(url: URL, secret: str) -> None:
 
 def copy(url: URL, to: Path) -> None:
     """Copy a database of SQLite as it is at one moment into a file; whoever writes meanwhile goes on. Raises sqlite3.Error."""
-    with closing(_engine(url).raw_connection()) as raw, closing(sqlite3.connect(to)) as target:
+    with closing(_engine(_readable(url)).raw_connection()) as raw, closing(sqlite3.connect(to)) as target:
         raw.driver_connection.backup(target)  # type: ignore[union-attr]
+
+
+def _readable(url: URL) -> URL:
+    """Return the address for who only reads: beside a file SQLite would write, also on a disk that may only be read."""
+    path = Path(url.database or "")
+    if url.get_backend_name() != "sqlite" or not os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+        return url
+    is_left = path.with_name(
+        f"{path.name}-wal"
+    ).exists()  # by whoever wrote last: without it nothing would be read from there
+    way = {"mode": "ro"} if is_left else {"immutable": "1"}
+    return URL.create("sqlite", database=f"file:{quote(str(path))}", query={"uri": "true"} | way)
 
 
 def version_of(connection: Connection) -> int | None:
@@ -147,12 +165,12 @@ def _wait_for_the_disk(connection: Any, _: object) -> None:
 
 
 @contextmanager
-def faults_in_words(where: str, damaged: ArtifactCorrupt) -> Iterator[None]:
+def faults_in_words(where: str, damaged: Callable[[], LdptreeError]) -> Iterator[None]:
     """Raise what the database raises in our words, as OSError, `damaged` or LdptreeError."""
     try:
         yield
     except (Changed, UnicodeDecodeError):
-        raise damaged from None
+        raise damaged() from None
     except DBAPIError as fault:
         code = getattr(fault.orig, "sqlite_errorcode", None)
         state = getattr(fault.orig, "sqlstate", None)
@@ -165,7 +183,9 @@ def _is_full(path: str) -> bool:
     return disk.f_bavail * disk.f_frsize < ROOM
 
 
-def _in_words(code: int | None, state: str | None, where: str, damaged: ArtifactCorrupt) -> Exception:
+def _in_words(
+    code: int | None, state: str | None, where: str, damaged: Callable[[], LdptreeError]
+) -> Exception:
     primary = None if code is None else code & 0xFF
     if primary in _BUSY or state == "55P03":
         return LdptreeError(
@@ -178,4 +198,4 @@ def _in_words(code: int | None, state: str | None, where: str, damaged: Artifact
         return OSError(_REFUSED[primary], os.strerror(_REFUSED[primary]), where)
     if primary is None and state is None and "://" in where:
         return NotReached(errno.EIO, "does not answer as it should", where)
-    return damaged
+    return damaged()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, inspect
 
-from ldptree.errors import ArtifactCorrupt
+from ldptree.errors import ArtifactCorrupt, ConfigError, LdptreeError
 from storage.digests import Hasher
 from storage.formats import LAST_TRANSACTION, Damaged, refuse_other
 from storage.holders.secret import SECRET, change_beside_secret, read_beside_secret, secret_of
@@ -25,6 +25,7 @@ from storage.ledger import connections
 from storage.ledger.connections import faults_in_words
 from storage.ledger.schema import TRANSACTIONS, VERSION
 from storage.ledger.transactions import Last, Snapshot, Transaction
+from storage.objects.folder import check_folder
 from storage.objects.object_store import ObjectStore
 from storage.private_files import FILE, fsync, make_to_last
 
@@ -109,17 +110,19 @@ class Database:
         transactions = snapshot.transactions()
         for name, last in outside.items():
             if transactions[last.number : last.number + 1] != [last]:
-                older = f"older than {self._objects.where(name)}, or of another history"
-                raise ArtifactCorrupt(f"{self.where}: {older}. {REMEDY}")
+                raise lost(self.where, f"older than {self._objects.where(name)}, or of another history")
         return transactions[-1]
 
     def refuse_new(self, outside: Mapping[str, Last]) -> None:
         """Raises ArtifactCorrupt where there is none, and something `outside` says that there was one."""
         if outside and not self.is_there:
-            raise ArtifactCorrupt(
-                f"{self.where}: missing, and {min(outside)} says that there was one. If it is elsewhere, set "
-                f"{connections.VARIABLE} to its place. {REMEDY}"
-            )
+            elsewhere = f"If it is elsewhere, set {connections.VARIABLE} to its place"
+            raise lost(self.where, f"missing, and {min(outside)} says that there was one. {elsewhere}")
+
+    def check_place(self) -> None:
+        """Raises ConfigError where LDPTREE_DATABASE names a file that cannot be made."""
+        if self._path is not None and connections.is_named():
+            check_folder(self._path.parent, connections.VARIABLE, "Name a file in another one.")
 
     def outside(self) -> dict[str, Last]:
         """Return the last transaction by each place outside of the database where one stands. Raises ArtifactCorrupt."""
@@ -131,11 +134,16 @@ class Database:
             number = outside[LAST].number if LAST in outside else None
             if number is None or number < outside[SECRET].number:  # it is written first
                 condition = "missing" if number is None else f"older than {self._objects.where(SECRET)}"
-                raise ArtifactCorrupt(f"{self._objects.where(LAST)}: {condition}. {REMEDY}")
+                raise lost(self._objects.where(LAST), condition)
         return outside
 
-    @property
-    def _damaged(self) -> Damaged:
+    def _damaged(self) -> LdptreeError:
+        """Return the fault of what is not the database that was written; where none was yet, that it is another thing."""
+        if connections.is_named() and not self.outside():
+            return ConfigError(
+                f"{connections.VARIABLE}: {self.where} is no database of a work folder. Name a file that is not there yet, or an "
+                "empty database of PostgreSQL."
+            )
         return Damaged(f"{self.where}: damaged. {REMEDY}")
 
     def _faults(self) -> AbstractContextManager[None]:
@@ -144,7 +152,7 @@ class Database:
     def _check_version(self, connection: Connection) -> None:
         version = connections.version_of(connection)
         if not version:
-            raise self._damaged
+            raise self._damaged()
         refuse_other(self.where, version, VERSION)
 
     def _tell(self, last: Last) -> None:
@@ -188,6 +196,11 @@ class Database:
             fsync(self._path.parent)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def lost(where: str, condition: str) -> ArtifactCorrupt:
+    """Return the fault of a part of who was asked that is missing, damaged or older than another part."""
+    return ArtifactCorrupt(f"{where}: {condition}. {REMEDY}")
 
 
 def check_value(secret: bytes) -> str:

@@ -8,44 +8,39 @@ from __future__ import annotations
 
 import hmac
 
-from ldptree.errors import ArtifactCorrupt
 from storage.holders.secret import has_secret, other_secret, refuse_new_secret, secret_of
-from storage.ledger.accounts import RELEASE
+from storage.ledger.accounts import RELEASE, check_answers
 from storage.ledger.campaigns import campaigns_in
-from storage.ledger.database import REMEDY, Database, check_value
+from storage.ledger.database import Database, check_value, lost
 from storage.ledger.schema import ANSWERS, ORIGIN
-from storage.objects.object_store import sizes_of
 from storage.store import Store
 
 
-def check_state(store: Store) -> None:
-    """Check that all that is kept of who was asked is there.
+def check_state(store: Store, *, by_digest: bool = False) -> None:
+    """Check that all that is kept of who was asked is there, reports by their sizes or `by_digest`.
 
-    Raises ArtifactCorrupt where it is missing, older than another part of it, or damaged.
+    Raises ArtifactCorrupt where it is missing, older than another part of it, or damaged; ConfigError where a first run is to
+    keep it where it cannot.
     """
     objects = store.objects
     database = Database(objects)
     outside = database.outside()  # before the database itself, which may go on meanwhile
     database.refuse_new(outside)
     if not has_secret(objects):
-        refuse_new_secret(objects, database.where if database.is_there else None)
+        refuse_new_secret(objects)
     if not database.is_there:
+        database.check_place()
         return
     with database.reading() as kept:
         database.check(kept, outside)
         secret = kept.rows(ORIGIN)[0].secret
-        answers = {row.file: row.size for row in kept.rows(ANSWERS, account=RELEASE)}
+        answers = kept.rows(ANSWERS, account=RELEASE)
+    if not has_secret(objects):
+        refuse_new_secret(objects, database.where)
     if not hmac.compare_digest(secret, check_value(secret_of(objects))):
         raise other_secret(objects)
     for campaign in campaigns_in(store):
         published = campaign.frozen()
         if published and (condition := store.condition(published.protocol)) != "present":
-            raise ArtifactCorrupt(f"{objects.where(published.protocol.names[0])}: {condition}. {REMEDY}")
-    there = sizes_of(objects, answers)
-    for name, size in answers.items():  # of a release; those of simulations are drawn again
-        if name not in there:
-            raise ArtifactCorrupt(f"{objects.where(name)}: missing. {REMEDY}")
-        if there[name] < size:
-            raise ArtifactCorrupt(
-                f"{objects.where(name)}: cut short ({there[name]:,} of {size:,} bytes). {REMEDY}"
-            )
+            raise lost(objects.where(published.protocol.names[0]), condition)
+    check_answers(store, answers, by_digest=by_digest)  # those of simulations are drawn again

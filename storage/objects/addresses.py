@@ -37,13 +37,13 @@ def bucket_address(work: str | Path) -> str | None:
     return None
 
 
-def open_objects(work: str | Path) -> ObjectStore:
-    """Open the objects of a work folder. Raises ConfigError where it cannot be used."""
+def open_objects(work: str | Path, *, only_reads: bool = False) -> ObjectStore:
+    """Open the objects of a work folder, which is made unless one `only_reads`. Raises ConfigError where it cannot be used."""
     address = bucket_address(work)
     if address is None:
         from storage.objects.folder import FolderObjects
 
-        return FolderObjects(work)
+        return FolderObjects(work, only_reads=only_reads)
     from storage.objects.bucket import open_bucket
 
     return open_bucket(address)

@@ -48,10 +48,12 @@ class FolderObjects:
 
     is_shared = False
 
-    def __init__(self, root: str | Path) -> None:
-        """Open (and make, where it is not there) the folder `root`."""
-        check_work_folder(Path(root))
+    def __init__(self, root: str | Path, *, only_reads: bool = False) -> None:
+        """Open the folder `root`; make it where it is not there, unless one `only_reads`, as also on a disk of that kind."""
+        check_folder(Path(root))
         self.root = Path(root).absolute()
+        if only_reads and (not self.root.exists() or os.statvfs(self.root).f_flag & os.ST_RDONLY):
+            return
         try:
             make_folder(self.root)
             probe = self.root / f".probe-{secrets.token_hex(8)}"
@@ -297,13 +299,15 @@ def _check_right(path: Path, right: int) -> None:
         )
 
 
-def check_work_folder(root: Path) -> None:
+def check_folder(
+    root: Path, what: str = "work folder", remedy: str = "Name another one with --work."
+) -> None:
     """Raises ConfigError where `root` is no folder, and none can be made there; makes nothing."""
     fault = folder_fault(root)
     if fault == BELOW_A_FILE or (fault == NO_SUCH_FOLDER and not root.is_symlink()):
         fault = _making_fault(next(path for path in root.absolute().parents if _exists(path)))
     if fault is not None:
-        raise ConfigError(f"work folder {shown_path(root)}: {fault}. Name another one with --work.")
+        raise ConfigError(f"{what} {shown_path(root)}: {fault}. {remedy}")
 
 
 def _exists(path: Path) -> bool:

@@ -41,7 +41,7 @@ def over(monkeypatch):
     """A store of these objects."""
 
     def opened(objects):
-        monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
+        monkeypatch.setattr("storage.store.open_objects", lambda _, **__: objects)
         store = Store("")
         monkeypatch.undo()
         return store
@@ -71,7 +71,7 @@ def done_in_bucket(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bucket")
     objects = BucketObjects(MemoryStore(), "s3://bucket/team", folder / "copies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage.store.open_objects", lambda _: objects)
+        patch.setattr("storage.store.open_objects", lambda _, **__: objects)
         run = walked(Store(""), rides(folder / "rides.csv", N, 1), evaluate=False)
     finish(run)
     steps = [{"name": "prune", "artifact": run.model["model"].path}]  # as Prefect times them
@@ -104,7 +104,7 @@ def test_a_run_in_a_bucket_learns_what_one_in_a_folder_does(over, tmp_path):
 def test_a_model_in_a_bucket_is_explained_by_its_address(done_in_bucket, monkeypatch, named, form):
     run = done_in_bucket
     name = named.format(run=run.name, model=run.model["model"].path)
-    monkeypatch.setattr("storage.store.open_objects", lambda _: run.store.objects)
+    monkeypatch.setattr("storage.store.open_objects", lambda _, **__: run.store.objects)
     said = explain_artifact(Path("s3://bucket/team"), form.format(work="s3://bucket/team", name=name))
     assert said.startswith(f"{run.model['model'].path}\n")
     assert "made by prune" in said
@@ -152,7 +152,7 @@ def test_a_bad_byte_in_the_copy_of_a_raw_file_is_no_change_of_it(over, tmp_path,
 
 def test_a_plan_leaves_an_empty_bucket_as_it_is(tmp_path, monkeypatch):
     bucket = BucketObjects(MemoryStore(), "s3://bucket/team", tmp_path / "copies")
-    monkeypatch.setattr("storage.store.open_objects", lambda _: bucket)
+    monkeypatch.setattr("storage.store.open_objects", lambda _, **__: bucket)
     config = rides_config(rides(tmp_path / "rides.csv", N, 1), **RELEASE)
     before = plan_of(config, tmp_path / "nowhere")
     for zone in ([], ["public/notes.txt"]):  # somebody's, who is no run
@@ -252,7 +252,7 @@ def test_gc_takes_nothing_of_others_from_a_bucket(tmp_path, monkeypatch):
     ]
     for name in names:
         objects.put(name, b"mine")
-    monkeypatch.setattr("storage.store.open_objects", lambda _: objects)
+    monkeypatch.setattr("storage.store.open_objects", lambda _, **__: objects)
     monkeypatch.setattr("flows.work_folder.provenance.bucket_address", str)
     with pytest.raises(ConfigError, match="no work folder, as no run was ever made in it"):
         collect_garbage(Path("memory:/bucket"), keep=0, dry_run=False)

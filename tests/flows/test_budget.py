@@ -128,7 +128,7 @@ def test_reports_that_went_with_their_records_are_not_drawn_again(store, path):
     with pytest.raises(ArtifactCorrupt, match=r"curator/reports/.*\.parquet: missing") as lost:
         assert run(store, path).reports
     assert lost.value.exit_code == 5
-    with pytest.raises(ArtifactCorrupt, match="these reports were received, and are now missing"):
+    with pytest.raises(ArtifactCorrupt, match=r"\.parquet: missing\. Holders who have answered"):
         Account(store, None).charge(Account(store, None).read().entries, cap=None)
     assert reports(store) == {}
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +16,10 @@ import pytest
 from chain import example_protocol, join_campaign, publish
 from desk import Desk
 
+from flows.command import running
+from flows.command.running import run_here
 from ldptree.protocol.ledger import Charge, Names, RowRange
+from storage.digests import Hasher
 from storage.ledger import connections
 from storage.ledger.accounts import Account
 from storage.ledger.connections import DATABASE, VARIABLE
@@ -51,7 +55,7 @@ def work(desk):
     Account(store, 7).charge([asks("trial", 9.0, Names(people))], cap=None)
     join_campaign(store, "trips", {"may.csv": "digest"}, protocol=publish(store, example_protocol()))
     store.objects.put("curator/reports/some.parquet", b"a report")
-    account.keep_answer("one", {"curator/reports/some.parquet": "digest"})
+    account.keep_answer("one", {"curator/reports/some.parquet": Hasher().of_bytes(b"a report")})
     release_checks(store.objects, ["answer"], 5)
     return desk.work
 
@@ -212,10 +216,56 @@ def test_a_full_disk_leaves_no_half_of_a_copy(desk, work, monkeypatch):
     assert sorted(path.name for path in desk.folder.iterdir()) == ["rides.csv", "work"]
 
 
+@pytest.fixture
+def read_only(work):
+    """The work folder on a disk that not even root may write."""
+
+    def mount(*words):
+        return subprocess.run(["mount", *words, work], capture_output=True, check=False)
+
+    if mount("--bind", work).returncode:
+        pytest.skip("a read-only disk needs the right to mount one: root can write to all others")
+    mount("-o", "remount,ro,bind")
+    yield
+    subprocess.run(["umount", work], check=True)
+
+
+def test_a_copy_on_a_disk_that_may_only_be_read_is_shown_and_backed_up(desk, work, read_only):
+    assert desk.type("ledger", "--work", work)[0] == 0
+    assert desk.type("ledger", "backup", desk.folder / "a.db", "--work", work)[0] == 0
+    told(desk, desk.run(), 2, "cannot be written (Read-only file system)")
+
+
+@pytest.mark.parametrize("damage", [b"another.", b"a re", b""])
+def test_reports_that_are_not_what_was_received_are_not_counted(desk, work, damage):
+    (work / "curator/reports/some.parquet").write_bytes(damage)
+    told(desk, desk.type("ledger"), 5, "some.parquet: damaged." if len(damage) == 8 else "of 8 bytes)")
+
+
+@pytest.mark.parametrize("command", [("run",), ("run", "--plan"), ("plan", "--holders", "100")])
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("nonsense://a b", "no address of a database"),
+        ("rides.csv", "rides.csv is no database of a work folder"),
+        ("rides.csv/who.db", "rides.csv: that is a file"),
+        (".", "cannot be used"),
+    ],
+)
+def test_a_wrong_place_of_the_database_is_told_before_anything_starts(
+    desk, monkeypatch, command, address, said
+):
+    monkeypatch.setattr(running, "run_here", run_here)
+    monkeypatch.setattr(running, "Server", None)
+    monkeypatch.setenv(VARIABLE, address)
+    name, *options = command
+    desk.told(desk.type(name, desk.config(), "--work", desk.work, *options), 2, said)
+
+
 def test_postgresql_is_backed_up_by_its_own_program(desk, work, monkeypatch):
     from flows.command import ledger
 
-    monkeypatch.setattr(ledger, "check_state", lambda _: None)
+    monkeypatch.setattr(ledger, "check_state", lambda _, **__: None)
     monkeypatch.setenv(VARIABLE, "postgresql+psycopg://holders:hidden@192.0.2.2/who")
     ended = desk.type("ledger", "backup", "a.db")
     told(desk, ended, 2, "192.0.2.2/who: PostgreSQL copies its own databases. Run: pg_dump --file=FILE who")

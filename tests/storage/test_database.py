@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import threading
 from itertools import product
+from types import SimpleNamespace as Namespace
 
 import pytest
 from chain import example_protocol, join_campaign, publish
@@ -250,11 +252,29 @@ def read_only_holders(store, path):
 
 def test_a_disk_that_may_only_be_read_charges_nobody_and_is_told_as_such(store, path, read_only_holders):
     whole = path.read_bytes()
-    for act in (lambda: charge(store, 3), lambda: Account(store, None).read()):
-        with pytest.raises(OSError, match=r".") as fault:
-            act()
-        assert f"{path}: cannot be used (" in str(machine_fault(fault.value, store.root))
+    with pytest.raises(OSError, match=r".") as fault:
+        charge(store, 3)
+    assert f"{path}: cannot be used (" in str(machine_fault(fault.value, store.root))
     assert path.read_bytes() == whole
+
+
+def test_a_disk_that_may_only_be_read_is_looked_at(store, path, read_only_holders):
+    check_state(store)
+    assert len(Account(store, None).read()) == 2
+
+
+def test_what_a_killed_run_left_on_a_disk_that_may_only_be_read_is_not_passed_over(
+    store, path, monkeypatch, tmp_path
+):
+    """A later transaction that stands in the file beside the database: it is read, or refused in a sentence."""
+    url, other = url_of(store.objects), tmp_path / "copy"
+    held = connections._engine(url).connect()  # whoever goes last tidies up
+    charge(store, 3)
+    shutil.copytree(store.root, other)
+    held.close()
+    assert (other / f"{DATABASE}-wal").stat().st_size
+    monkeypatch.setattr(connections.os, "statvfs", lambda _: Namespace(f_flag=os.ST_RDONLY))
+    assert len(Account(Store(other, only_reads=True), None).read()) == 3
 
 
 def test_it_is_its_owners_only(store, path):
@@ -273,7 +293,12 @@ def test_a_database_stands_where_the_variable_says(store, tmp_path, monkeypatch)
     with pytest.raises(ArtifactCorrupt, match="of another work folder"):
         check_state(other)
     (store.root / "holders" / "secret").unlink()
+    last = (store.root / LAST).read_bytes()
+    (store.root / LAST).unlink()
     with pytest.raises(ArtifactCorrupt, match=r"secret is missing, and .*who\.db says that there was one"):
+        check_state(store)
+    (store.root / LAST).write_bytes(last)
+    with pytest.raises(ArtifactCorrupt, match="secret is missing, and curator/reports/last-transaction says"):
         check_state(store)
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(
@@ -321,6 +346,35 @@ def test_what_is_no_address_of_a_database_is_refused_without_a_word_of_it(store,
     ) as fault:
         Database(store.objects)
     assert "hidden" not in str(fault.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"SQLite format 3\x00" * 300])
+def test_another_file_that_the_variable_names_is_a_wrong_setting_where_nobody_was_asked(
+    store, tmp_path, monkeypatch, content
+):
+    other = tmp_path / "other.db"
+    other.write_bytes(content)
+    monkeypatch.setenv(VARIABLE, str(other))
+    for _ in range(2):  # the second time with a secret, which a run makes before it charges
+        for act in (lambda: check_state(store), lambda: charge(store, 1)):
+            with pytest.raises(
+                ConfigError, match=rf"{VARIABLE}: .*other\.db is no database of a work folder"
+            ):
+                act()
+        store.hasher("holders")
+    assert other.read_bytes() == content
+    monkeypatch.delenv(VARIABLE)
+    charge(store, 1)
+    monkeypatch.setenv(VARIABLE, str(other))
+    with pytest.raises(ArtifactCorrupt, match=r"other\.db: damaged\. Holders who have answered"):
+        check_state(store)
+
+
+def test_a_place_where_no_database_can_be_made_is_told_before_anybody_is_asked(store, tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "file" / "who.db"))
+    with pytest.raises(ConfigError, match=f"{VARIABLE} .*/file: that is a file"):
+        check_state(store)
 
 
 def test_what_a_killed_run_was_making_of_a_database_goes_with_what_it_was_writing(store, monkeypatch):

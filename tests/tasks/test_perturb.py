@@ -118,7 +118,7 @@ def test_lost_reports_of_real_holders_are_never_drawn_again(scene, damage):
         flip(path)
     left = path.read_bytes() if path.exists() else None
     for _ in range(2):
-        with pytest.raises(ArtifactCorrupt, match="would spend their epsilon twice") as fault:
+        with pytest.raises(ArtifactCorrupt, match="could be asked again, so nobody is asked") as fault:
             asked(store, protocol, shard, noise_seed=None)
         assert fault.value.exit_code == 5
         assert path.name in str(fault.value)
@@ -285,7 +285,7 @@ def test_a_damaged_record_is_one_and_nobody_reports_again(scene):
     path.unlink()
     (record,) = (store.zone("holders") / "perturb").glob("*.json")
     record.write_text("")
-    with pytest.raises(ArtifactCorrupt, match="Asking their holders again"):
+    with pytest.raises(ArtifactCorrupt, match="Holders who have answered could be asked again"):
         asked(store, protocol, shard, noise_seed=None)
 
 
