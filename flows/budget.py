@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -98,40 +98,9 @@ def _asks(question: str) -> str:
     return question.rpartition(" round ")[2]
 
 
-def keep_answers(
-    store: Store,
-    config: RunConfig,
-    held: Record,
-    protocol: PublishedProtocol,
-    form: str,
-    reports: Mapping[str, Manifest],
-) -> None:
-    """Record in the ledger that a run's questions were answered, with the files of reports by name of the shard.
-
-    Of seeded simulations only what their campaign received: they draw lost reports again, and the same ones.
-    """
-    with faults_stay_in_zone(store, "ledger", "holders"):
-        if config.campaign.name:
-            Campaign(store, config.campaign.name).add_reports(reports.values())
-        if config.noise_seed is None:
-            for question in questions_of(
-                store, config, held, protocol.digest_unmarked, protocol.rounds, form
-            ):
-                account_of(store, config).keep_answer(
-                    question.name, _files_of(reports[shard] for shard in question.shards)
-                )
-            forget_drafts(store, (name for manifest in reports.values() for name in manifest.names))
-
-
 def _files_of(reports: Iterable[Manifest]) -> dict[str, str]:
     """Return the name and digest of each file of some reports."""
     return {report.name_of(entry): entry.digest for report in reports for entry in report.files}
-
-
-def forget_drafts(store: Store, names: Iterable[str]) -> None:
-    """Remove the drafts of reports that the ledger has recorded. Until then a run publishes them again."""
-    for name in names:
-        store.objects.forget_draft(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +227,31 @@ class _Asked(ABC):
         """Return what `charge` would return. Writes nothing. Raises as it does."""
         return self._spent(self.account.foresee)
 
+    def _keep_answers(
+        self,
+        digest: str,
+        rounds: Sequence[int],
+        form: str,
+        shards: Sequence[Manifest],
+        reports: Sequence[Record],
+    ) -> None:
+        """Record that questions were answered. Of seeded simulations only what their campaign received: they draw lost reports
+        again, and the same ones.
+        """
+        store, config = self.store, self.config
+        written = {s.files[0].name: r["reports"] for s, r in zip(shards, reports, strict=True)}
+        with faults_stay_in_zone(store, "ledger", "holders"):
+            if config.campaign.name:
+                Campaign(store, config.campaign.name).add_reports(written.values())
+            if config.is_seeded:
+                return
+            for question in questions_of(store, config, self.held, digest, rounds, form):
+                files = _files_of(written[shard] for shard in question.shards)
+                self.account.keep_answer(question.name, files)
+            for report in written.values():
+                for name in report.names:  # until now a run published it again
+                    store.objects.forget_draft(name)
+
     @property
     def account(self) -> Account:
         """The account that is charged."""
@@ -293,10 +287,7 @@ class QuestionCost(_Asked):
         """Keep in the ledger that it was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
         assert self.protocol is not None
         check_reported(shards, reports)
-        written = {
-            shard.files[0].name: record["reports"] for shard, record in zip(shards, reports, strict=True)
-        }
-        keep_answers(self.store, self.config, self.held, self.protocol, self.form, written)
+        self._keep_answers(self.protocol.digest_unmarked, self.protocol.rounds, self.form, shards, reports)
 
     def _spent(self, spend: Spend) -> Spent:
         with faults_stay_in_zone(self.store, "ledger", "holders"):
@@ -401,22 +392,8 @@ class ConversationCost(_Asked):
                 )
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
-        """Keep in the ledger that a round was answered, and by which files. Of seeded simulations, which draw lost reports
-        again, and the same ones, only what their campaign received.
-        """
-        written = {s.files[0].name: r["reports"] for s, r in zip(shards, reports, strict=True)}
-        with faults_stay_in_zone(self.store, "ledger", "holders"):
-            if self.config.campaign.name:
-                Campaign(self.store, self.config.campaign.name).add_reports(written.values())
-            if self.config.is_seeded:
-                return
-            for question in questions_of(
-                self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS
-            ):
-                self.account.keep_answer(
-                    question.name, _files_of(written[shard] for shard in question.shards)
-                )
-            forget_drafts(self.store, (name for manifest in written.values() for name in manifest.names))
+        """Keep in the ledger that a round was answered, and by which files."""
+        self._keep_answers(self._digest, (number,), IN_ROUNDS, shards, reports)
 
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for."""

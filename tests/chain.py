@@ -140,6 +140,12 @@ class Chain(Pipeline):
             self.terms.campaign.add_reports(record["reports"] for record in records)
         return records
 
+    def keep_answers(self) -> None:
+        """Tell the ledger who answered, as a run does."""
+        self.cost(self.first).keep_answers(
+            1, [call["shard"] for call in self.respondents.shards], self.reports
+        )
+
     @cached_property
     def totals(self) -> Record:
         return self.add_up(replace(self.first, reports=self.reports))

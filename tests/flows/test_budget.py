@@ -7,10 +7,9 @@ import shutil
 from unittest.mock import Mock
 
 import pytest
-from chain import Chain, published, rides, rides_config
+from chain import Chain, rides, rides_config
 
 import tasks.perturb
-from flows.budget import keep_answers
 from flows.campaign import Terms
 from flows.run_plan.look import plan_of
 from flows.run_plan.show import show_plan
@@ -117,10 +116,7 @@ def test_an_algorithm_that_asks_twice_fits_a_cap_of_its_epsilon(store, path):
 
 def test_reports_that_went_with_their_records_are_not_drawn_again(store, path):
     chain = run(store, path)
-    shards = chain.held["train"].one_by_one()
-    written = {s.files[0].name: r["reports"] for s, r in zip(shards, chain.reports, strict=True)}
-    form = chain.terms.form(chain.held, chain.published)
-    keep_answers(store, chain.config, chain.held, published(chain), form, written)
+    chain.keep_answers()
     assert run(store, path).reports == chain.reports
     for folder in (store.root / "curator" / "reports").glob("*/"):
         shutil.rmtree(folder)

@@ -9,10 +9,9 @@ import shutil
 from contextlib import suppress
 
 import pytest
-from chain import NEW_PEOPLE, Chain, published, rides, rides_config
+from chain import NEW_PEOPLE, Chain, rides, rides_config
 from first_fast import first_fast
 
-from flows.budget import keep_answers
 from flows.campaign import Terms
 from flows.run_plan.look import plan_of
 from flows.work_folder.garbage import collect_garbage
@@ -43,10 +42,7 @@ CAMPAIGN = {"campaign": {"name": "rides-2026"}, "dataset": NEW_PEOPLE, **RELEASE
 def collected(store, *paths, **changes):
     """A run as far as its totals."""
     chain = Chain(store, rides_config(*paths, **changes))
-    shards, reports = chain.held["train"].one_by_one(), chain.reports
-    written = {s.files[0].name: r["reports"] for s, r in zip(shards, reports, strict=True)}
-    form = chain.terms.form(chain.held, chain.published)
-    keep_answers(store, chain.config, chain.held, published(chain), form, written)
+    chain.keep_answers()
     assert chain.totals
     return chain
 

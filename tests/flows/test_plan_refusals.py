@@ -6,9 +6,8 @@ import json
 import shutil
 
 import pytest
-from chain import Chain, published, rides, rides_config
+from chain import Chain, rides, rides_config
 
-from flows.budget import keep_answers
 from flows.run_plan.show import show_plan
 from ldptree.errors import LdptreeError
 from storage.formats import stamped
@@ -27,9 +26,7 @@ def finished(tmp_path_factory):
     for name, changes in (("release", CAPPED), ("campaign", NAMED)):
         chain = Chain(Store(folder / name), rides_config(path, **changes))
         assert chain.page
-        shards = [call["shard"].files[0].name for call in chain.respondents.shards]
-        files = {shard: record["reports"] for shard, record in zip(shards, chain.reports, strict=True)}
-        keep_answers(chain.store, chain.config, chain.held, published(chain), "reports", files)
+        chain.keep_answers()
     return folder
 
 

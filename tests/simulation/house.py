@@ -242,11 +242,7 @@ class House:
 
     def _note_reports(self, store: Store) -> None:
         """What stands never changes, and is whole; what is told of the database never goes back."""
-        before = dict(self.witness.last)
-        outside = Database(store.objects).outside()
-        for name, number in before.items():
-            if name not in outside or outside[name].number < number:
-                raise Violation(f"{name} said transaction {number}, and says {outside.get(name)}")
+        self.witness.look_at_last(Database(store.objects).outside)
         for entry in store.objects.entries("curator/reports", deep=True):
             if entry.name.endswith(".parquet"):
                 self.witness.note(entry.name, Hasher().of_bytes(store.objects.get(entry.name)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ldptree.protocol.ledger import Charge, Names
 from simulation.runs import EPSILON, Run
 from simulation.schedule import Violation
 from storage.ledger.campaigns import Campaign
+from storage.ledger.transactions import Last
 
 MOST_TOLD = 2
 """How many answers about private rows may be told."""
@@ -24,7 +25,7 @@ class Witness:
     done: set[Run] = field(default_factory=set)
     drawn: list[tuple[object, Iterable[int]]] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
-    last: dict[str, int] = field(default_factory=dict)
+    _last: dict[str, int] = field(default_factory=dict)
     _caps: dict[int | None, float] = field(default_factory=dict)
     _charged: dict[tuple[int | None, int], set[str]] = field(default_factory=lambda: defaultdict(set))
     _asked: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -55,7 +56,15 @@ class Witness:
 
     def note_last(self, name: str, number: int) -> None:
         """A transaction was told of, in an object."""
-        self.last[name] = max(number, self.last.get(name, 0))
+        self._last[name] = max(number, self._last.get(name, 0))
+
+    def look_at_last(self, read: Callable[[], Mapping[str, Last]]) -> None:
+        """What is told of the database, and read now, never goes back; others may tell more meanwhile."""
+        before = dict(self._last)
+        outside = read()
+        for name, number in before.items():
+            if name not in outside or outside[name].number < number:
+                raise Violation(f"{name} said transaction {number}, and says {outside.get(name)}")
 
     def totals_of(self, run: Run) -> set[object]:
         """What a run was seen to learn."""
