@@ -42,6 +42,7 @@ def show_ledger(work: Path, *, as_json: bool) -> None:
     if content["campaigns"]:
         _print_table(("campaign", "files >", "reports >"), content["campaigns"])
     reports = content["reports"]
+    print()
     print(f"files of reports: {reports['files']:,} ({reports['bytes']:,} bytes)")
     print(f"released answers of checks: {content['released_checks']:,}")
     print(f"accounts of trials, which protect nobody and are left out here: {content['trials']:,}")
@@ -143,7 +144,6 @@ def _print_table(titles: tuple[str, ...], lines: list[dict[str, Any]]) -> None:
         table.add_row(*map(_shown, line.values()))
     print()
     make_console().print(table)
-    print()
 
 
 def _shown(value: object) -> str:
