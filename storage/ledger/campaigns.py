@@ -106,9 +106,9 @@ class Campaign:
                 raise another_file(name, f"campaign {self.name!r} asked another file", may_be_new=True)
 
     def in_order(self, digests: Mapping[str, str]) -> list[str]:
-        """File names, those asked before first and in the order they were asked."""
-        asked = list(self.asked())
-        return sorted(digests, key=lambda name: asked.index(name) if name in asked else len(asked))
+        """File names, those asked before first and in the order they were asked, wherever they lie now."""
+        asked = list(self.asked().values())
+        return sorted(digests, key=lambda name: [*asked, digests[name]].index(digests[name]))
 
     def check_known(self, known: Mapping[str, str]) -> None:
         """Raises AskedSince where files were asked that are not among these."""

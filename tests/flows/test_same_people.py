@@ -86,6 +86,19 @@ def test_a_campaign_asks_nobody_again_who_comes_in_another_file_format(store, pa
     assert drawn(store) == before
 
 
+def test_a_campaign_whose_files_were_moved_and_renamed_asks_nobody_again(store, tmp_path):
+    """Of two files the one that was asked first stays the first: people of both answered for it."""
+    first, second = rides(tmp_path / "b.csv", N, seed=4), rides(tmp_path / "a.csv", N, seed=5)
+    campaign = {"campaign": {"name": "rides"}, "dataset": BY_PERSON}
+    for paths in ((first,), (first, second)):
+        assert run(store, *paths, **campaign).totals
+    before, spent = drawn(store), largest(store)
+    (tmp_path / "moved").mkdir()
+    moved = [first.rename(tmp_path / "moved" / "z.csv"), second.rename(tmp_path / "moved" / "y.csv")]
+    assert run(store, *reversed(moved), **campaign).totals
+    assert (drawn(store), largest(store)) == (before, spent)
+
+
 @pytest.mark.parametrize("begun", first_fast(True, False))
 @pytest.mark.parametrize("theirs", [["b.csv"], ["b.csv", "a.csv"], ["b.csv", "c.csv"]])
 def test_two_runs_of_a_campaign_at_once_with_files_of_their_own_ask_nobody_twice(
