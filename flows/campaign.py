@@ -10,7 +10,7 @@ from schemas.config import RunConfig
 from schemas.dataset import DatasetSpec
 from schemas.manifest import Manifest, Record
 from storage.holders.holder_names import check_name_type
-from storage.ledger.campaigns import Campaign, Joining, file_of
+from storage.ledger.campaigns import Campaign, Joining, check_known, check_terms, file_of
 from storage.ledger.lost_parts import check_state
 from storage.store import Store
 from tasks.artifacts import check_whole
@@ -73,7 +73,7 @@ class Terms:
         campaign.reports()  # readable, before anybody is charged
         types, written = frozen.terms["types"], config
         config = config.as_published(frozen.terms)
-        campaign.check_terms(_terms(config, types, frozen.terms.get("holder_type")))
+        check_terms(campaign.name, frozen.terms, _terms(config, types, frozen.terms.get("holder_type")))
         if "holder_type" in frozen.terms:
             # What names are is told from each file anew, so that another type is seen (`check_names`).
             types = {name: kind for name, kind in types.items() if name != config.dataset.holder}
@@ -137,7 +137,7 @@ class Terms:
     def check_known(self) -> None:
         """Raises AskedSince where another run of the campaign has published, or asked files, since these terms were read."""
         if self.campaign is not None:
-            self.campaign.check_known(self.known)
+            check_known(self.campaign.asked(), self.known)
 
     def form(self, held: Record, published: Record) -> Form:
         """Return whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders

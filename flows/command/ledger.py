@@ -17,7 +17,7 @@ from storage.ledger.accounts import RELEASE, Account
 from storage.ledger.campaigns import campaigns_in
 from storage.ledger.database import Database
 from storage.ledger.lost_parts import check_state
-from storage.ledger.schema import ANSWERS, CHARGES, RELEASED_CHECKS, TRANSACTIONS
+from storage.ledger.schema import ANSWERS, CHARGES, RELEASED_CHECKS
 from storage.private_files import FILE, fsync
 from storage.store import Store
 
@@ -56,7 +56,7 @@ def describe(store: Store) -> dict[str, Any]:
     with database.reading() as kept:
         answers = {row.file: row.size for row in kept.rows(ANSWERS, account=RELEASE)}
         accounts = {row.account for row in kept.rows(CHARGES)} - {RELEASE}
-        n_checks, n_transactions = len(kept.rows(RELEASED_CHECKS)), kept.count(TRANSACTIONS)
+        n_checks, n_transactions = len(kept.rows(RELEASED_CHECKS)), len(kept.transactions())
     spent = [
         {
             "epsilon": epsilon,

@@ -70,7 +70,9 @@ def has_secret(objects: ObjectStore) -> bool:
 
 def refuse_new_secret(objects: ObjectStore, seen: str | None = None) -> None:
     """Raises ArtifactCorrupt where there was a secret, and is none any more. `seen` says that there was one."""
-    sign = seen or next((name for pattern in SIGNS for name in _matching(objects, pattern)), None)
+    kept = [*objects.entries("holders", deep=True), *objects.entries("curator", deep=True)]
+    names = [PurePosixPath(entry.name) for entry in kept]
+    sign = seen or next((str(name) for pattern in SIGNS for name in names if name.match(pattern)), None)
     # Made by another run, and signs after it, since the caller looked.
     if sign is not None and not has_secret(objects):
         raise ArtifactCorrupt(
@@ -84,13 +86,3 @@ def other_secret(objects: ObjectStore) -> ArtifactCorrupt:
         f"{objects.where(SECRET)}: the holders' secret is damaged, or of another work folder: what was kept under it does not "
         f"match. {REMEDY}"
     )
-
-
-def _matching(objects: ObjectStore, pattern: str) -> list[str]:
-    """The names of the objects that a pattern is about."""
-    parts = PurePosixPath(pattern).parts
-    depth = next((at for at, part in enumerate(parts) if "*" in part), len(parts) - 1)
-    names = (entry.name for entry in objects.entries("/".join(parts[:depth]), deep=True))
-    return [
-        name for name in names if PurePosixPath(name).match(pattern) and name.count("/") == len(parts) - 1
-    ]

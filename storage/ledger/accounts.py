@@ -47,7 +47,7 @@ class Account:
     def foresee(self, charges: Sequence[Charge], cap: float | None, room: Sequence[Charge] = ()) -> Ledger:
         """Return what `charge` would return, without writing anything. Raises what `charge` raises."""
         with self._database.reading() as kept:
-            self._check_answers(kept, charges)
+            self._check_answers(kept, [charge.question for charge in charges])
             ledger, first = self._read(kept)
             ledger.hold_to(cap)
             self._spend(ledger, first, charges, room)
@@ -78,7 +78,7 @@ class Account:
         with self._database.writing() as kept:
             if joining is not None:
                 joining.check(kept)
-            self._check_answers(kept, charges)
+            self._check_answers(kept, [charge.question for charge in charges])
             ledger, first = self._read(kept)
             is_lowered = ledger.hold_to(cap)
             try:
@@ -107,7 +107,7 @@ class Account:
     def is_answered(self, question: str) -> bool:
         """Return whether a question's answers were kept. Raises ArtifactCorrupt where they are missing or changed since."""
         with self._database.reading() as kept:
-            return self._is_answered(kept, question)
+            return bool(self._check_answers(kept, [question]))
 
     def keep_asked(self, place: str, digest: str) -> bool:
         """Keep which question is asked in a place that one charge has paid for; False where it was another one."""
@@ -143,14 +143,11 @@ class Account:
             others = "other files were charged here, under a lifetime cap,"
             raise another_file(next(of_apart, new[0]).where, others, may_be_new=not is_mixed)
 
-    def _check_answers(self, kept: Snapshot, charges: Sequence[Charge]) -> None:
-        for question in dict.fromkeys(charge.question for charge in charges):
-            self._is_answered(kept, question)
-
-    def _is_answered(self, kept: Snapshot, question: str) -> bool:
-        answers = kept.rows(ANSWERS, account=self.name, question=question)
+    def _check_answers(self, kept: Snapshot, questions: Sequence[str]) -> list[Row[Any]]:
+        """Return what was answered to these questions. Raises ArtifactCorrupt."""
+        answers = [row for row in kept.rows(ANSWERS, account=self.name) if row.question in questions]
         check_answers(self.store, answers, by_digest=True)
-        return bool(answers)
+        return answers
 
     def _read(self, kept: Snapshot) -> tuple[Ledger, list[Charge]]:
         """The ledger, and what was charged first, at once."""

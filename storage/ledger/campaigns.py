@@ -23,6 +23,8 @@ from storage.ledger.schema import CAMPAIGNS, FILES, REPORTS
 from storage.ledger.transactions import Snapshot, Transaction
 from storage.store import Store
 
+ASKED_SINCE = "another run of this campaign was faster, and nobody was asked. Run the same command."
+
 
 class AskedSince(LdptreeError):  # noqa: N818 - no error: who is asked has to be chosen anew
     """Another run of the campaign has published its terms, or asked files of its own, meanwhile."""
@@ -55,12 +57,6 @@ class Campaign:
             return None
         (row,) = published
         return Frozen(Manifest.model_validate_json(row.protocol), json.loads(row.terms), row.form)
-
-    def check_terms(self, terms: Mapping[str, Any]) -> None:
-        """Raises ProtocolMismatch where a run would collect on other terms than those published."""
-        frozen = self.frozen()
-        if frozen is not None:
-            _check_terms(self.name, frozen.terms, terms)
 
     def add_reports(self, reports: Iterable[Manifest]) -> None:
         """Record that files of reports were received. A second file with the same content has a record of its own."""
@@ -110,10 +106,6 @@ class Campaign:
         asked = list(self.asked().values())
         return sorted(digests, key=lambda name: [*asked, digests[name]].index(digests[name]))
 
-    def check_known(self, known: Mapping[str, str]) -> None:
-        """Raises AskedSince where files were asked that are not among these."""
-        _check_known(self.asked(), known)
-
     def answered(self, digests: Iterable[str]) -> NDArray[np.uint64]:
         """Hashes of the holders who have a role in the files with these digests, sorted."""
         wanted = {*digests}
@@ -146,11 +138,11 @@ class Joining:
         """Raises AskedSince where others were asked since these were chosen, who must not be asked here too, or another question
         was published; ProtocolMismatch where the published terms are others.
         """
-        _check_known(_asked(kept, self.campaign), self.known)
+        check_known(_asked(kept, self.campaign), self.known)
         for row in kept.rows(CAMPAIGNS, name=self.campaign):
-            _check_terms(self.campaign, json.loads(row.terms), self.terms)
+            check_terms(self.campaign, json.loads(row.terms), self.terms)
             if Manifest.model_validate_json(row.protocol) != self.protocol:
-                raise _asked_since()
+                raise AskedSince(ASKED_SINCE)
 
     def keep(self, kept: Transaction) -> None:
         """Freeze the terms where none were published, and keep the files and who has a role in them."""
@@ -185,7 +177,8 @@ def _asked(kept: Snapshot, campaign: str) -> dict[str, str]:
     return {row.name: row.digest for row in kept.rows(FILES, campaign=campaign)}
 
 
-def _check_terms(campaign: str, before: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
+def check_terms(campaign: str, before: Mapping[str, Any], terms: Mapping[str, Any]) -> None:
+    """Raises ProtocolMismatch where a run would collect on other terms than those published before."""
     now = json.loads(canonical(dict(terms)))
     changed = sorted(key for key in now.keys() | before.keys() if now.get(key) != before.get(key))
     if changed:
@@ -195,13 +188,10 @@ def _check_terms(campaign: str, before: Mapping[str, Any], terms: Mapping[str, A
         )
 
 
-def _check_known(asked: Mapping[str, str], known: Mapping[str, str]) -> None:
+def check_known(asked: Mapping[str, str], known: Mapping[str, str]) -> None:
+    """Raises AskedSince where files were asked that are not among the known ones."""
     if not asked.items() <= known.items():
-        raise _asked_since()
-
-
-def _asked_since() -> AskedSince:
-    return AskedSince("another run of this campaign was faster, and nobody was asked. Run the same command.")
+        raise AskedSince(ASKED_SINCE)
 
 
 def another_file(name: str, others: str, *, may_be_new: bool) -> BudgetError:

@@ -86,13 +86,8 @@ def url_of(objects: ObjectStore) -> URL:
 def connected(url: URL, purpose: Purpose) -> Iterator[Connection]:
     """Connect and begin a transaction, which is undone unless it is committed."""
     with _engine(_readable(url) if purpose == "read" else url).connect() as connection:
-        begin(connection.execution_options(first=_FIRST[url.get_backend_name()][purpose]))
+        connection.execution_options(first=_FIRST[url.get_backend_name()][purpose]).begin()
         yield connection
-
-
-def begin(connection: Connection) -> None:
-    """Begin a transaction; one that writes waits for the one before."""
-    connection.begin()
 
 
 def commit(connection: Connection) -> None:
@@ -155,13 +150,9 @@ def _engine(url: URL) -> Engine:
     # A message of the library would quote what was to be written.
     engine = create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
     if is_file:
-        event.listen(engine, "connect", _wait_for_the_disk)
+        event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = FULL"))
     event.listen(engine, "begin", lambda it: it.exec_driver_sql(it.get_execution_options()["first"]))
     return engine
-
-
-def _wait_for_the_disk(connection: Any, _: object) -> None:
-    connection.execute("PRAGMA synchronous = FULL")
 
 
 @contextmanager

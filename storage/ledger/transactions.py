@@ -49,12 +49,6 @@ class Snapshot:
         query = select(table).where(*(table.c[name] == value for name, value in equal.items()))
         return self._connection.execute(query.order_by(table.c.id)).all()
 
-    def count(self, table: Table) -> int:
-        """Return how many rows a table has."""
-        if self._connection is None:
-            return 0
-        return int(self._connection.execute(select(func.count()).select_from(table)).scalar() or 0)
-
     def people(self, of: int) -> Iterator[NDArray[np.uint64]]:
         """A list of people, by sorted hashes, part by part. Raises Changed."""
         assert self._connection is not None

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import greenlet
-from sqlalchemy import URL
+from sqlalchemy import URL, Connection
 from sqlalchemy.exc import OperationalError
 
 from simulation.bucket import Bucket
@@ -37,7 +37,7 @@ class HoldersDatabase:
         """Beginning, inserting and committing are steps; what a transaction charges is told once it is committed."""
         connections._engine.cache_clear()
         patch.setattr(connections, "PATIENCE", 0)
-        patch.setattr(connections, "begin", self._begin(connections.begin))
+        patch.setattr(Connection, "begin", self._begin(Connection.begin))
         patch.setattr(connections, "commit", self._commit(connections.commit))
         patch.setattr(Transaction, "insert", self._insert(Transaction.insert))
         patch.setattr(Account, "_insert", self._note_charge(Account._insert))

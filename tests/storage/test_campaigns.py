@@ -13,7 +13,7 @@ from ldptree.errors import ArtifactCorrupt, BudgetError, ProtocolMismatch
 from ldptree.protocol.ledger import Charge, Names
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from storage.ledger.accounts import Account
-from storage.ledger.campaigns import AskedSince, Campaign, Joining
+from storage.ledger.campaigns import AskedSince, Campaign, Joining, check_terms
 from storage.ledger.database import Database
 from storage.ledger.schema import CAMPAIGNS, CHARGES, FILES, PEOPLE
 from storage.store import Store
@@ -29,7 +29,6 @@ def manifest(digest: str) -> Manifest:
 def test_nothing_is_frozen_before_the_first_run_publishes(store):
     campaign = Campaign(store, "trips")
     assert campaign.frozen() is None
-    campaign.check_terms({"privacy.epsilon": 3.0})
     assert (campaign.reports(), campaign.asked(), campaign.answered(["a"]).size) == ([], {}, 0)
 
 
@@ -106,16 +105,18 @@ def test_what_a_campaign_keeps_is_committed_with_the_charge_or_not_at_all(store,
 
 
 def test_a_run_on_other_terms_is_refused_with_the_names_of_what_changed(store):
-    campaign = Campaign(store, "trips")
     join(store, {}, terms={"privacy.epsilon": 1.0, "seed": 7, "dataset.drop": ("a",)})
-    campaign.check_terms({"dataset.drop": ["a"], "seed": 7, "privacy.epsilon": 1.0})
+    published = Campaign(store, "trips").frozen().terms
+    check_terms("trips", published, {"dataset.drop": ["a"], "seed": 7, "privacy.epsilon": 1.0})
     with pytest.raises(
         ProtocolMismatch, match=r"another privacy\.epsilon, seed\. Its terms are fixed"
     ) as fault:
-        campaign.check_terms({"privacy.epsilon": 2.0, "seed": 8, "dataset.drop": ("a",)})
+        check_terms("trips", published, {"privacy.epsilon": 2.0, "seed": 8, "dataset.drop": ("a",)})
     assert fault.value.exit_code == 5
     with pytest.raises(ProtocolMismatch, match=r"another dataset\.drop, extra"):
-        campaign.check_terms({"privacy.epsilon": 1.0, "seed": 7, "extra": 3, "dataset.drop": ["b"]})
+        check_terms(
+            "trips", published, {"privacy.epsilon": 1.0, "seed": 7, "extra": 3, "dataset.drop": ["b"]}
+        )
 
 
 def test_a_file_that_changed_after_it_was_asked_is_refused_before_anyone_is_asked_again(store):
