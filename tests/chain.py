@@ -142,9 +142,8 @@ class Chain(Pipeline):
 
     def keep_answers(self) -> None:
         """Tell the ledger who answered, as a run does."""
-        self.cost(self.first).keep_answers(
-            1, [call["shard"] for call in self.respondents.shards], self.reports
-        )
+        own: Any = self.respondents
+        own.cost(self.first).keep_answers(1, [call["shard"] for call in own.shards], self.reports)
 
     @cached_property
     def totals(self) -> Record:
