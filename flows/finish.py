@@ -24,8 +24,8 @@ from tasks.artifacts import read_scores
 from tasks.data.validate import check_passed, failures
 from tasks.making import peak_rss_mb, tell_time
 from tasks.page.captions import say
+from tasks.page.cards import Card
 from tasks.page.data import Run
-from tasks.page.index import Card
 from tasks.page.privacy import say_protection, say_question
 from tasks.page.render import render, summarize
 from tasks.page.summary import say_details, say_finding

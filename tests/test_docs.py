@@ -11,6 +11,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from page_truth.reading import count_words, read
+
 from tasks.page.captions import GLOSSARY
 
 ROOT = Path(__file__).parents[1]
@@ -157,3 +160,13 @@ def test_the_readmes_trials_have_the_figures_and_verdicts_of_their_pages() -> No
         stated = re.findall(r"[\d.]+", before)[0]
         assert abs(float(stated) - best) <= 0.5 * 10 ** -len(stated.partition(".")[2]) + 1e-9, what
         assert said.partition(":")[0] == chip, what
+
+
+@pytest.mark.parametrize("name", [path.stem for path in (ROOT / "docs" / "gallery").glob("*.html")])
+def test_a_page_of_the_gallery_is_read_in_minutes(name: str) -> None:
+    text = (ROOT / "docs" / "gallery" / f"{name}.html").read_text()
+    assert count_words(read(text), closed=False) <= 700
+    # a table of every kind is as long as there are kinds
+    assert count_words(read(text), closed=True, tables=name == "quickstart") <= 1800
+    assert len(text.encode()) < 300_000
+    assert "--work" not in text, "its command names no folder of the machine that made it"

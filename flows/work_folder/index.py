@@ -11,7 +11,8 @@ from ldptree.errors import ArtifactCorrupt
 from storage.formats import read_stamped, stamped
 from storage.objects.object_store import ObjectStore
 from storage.store import Store
-from tasks.page.index import Card, Trend, render_index
+from tasks.page.cards import Card, Trend
+from tasks.page.render import render_index
 
 CARD = "card.json"
 STARTED = "started"

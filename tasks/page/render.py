@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from markupsafe import Markup
 from ldptree.plain_text import escape_markdown, make_visible
 from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, GLOSSARY, Sentence, say
+from tasks.page.cards import Card, Trend
 from tasks.page.charts import Axis, Strip
 from tasks.page.data import Example, Run, SentNumber
 from tasks.page.findings import Table
@@ -20,8 +21,6 @@ from tasks.page.ruler import draw_ruler
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from tasks.page.index import Trend
 
 MOST_LISTED = 50
 SECTIONS: dict[str, Callable[[Run], Table | None]] = {
@@ -51,6 +50,21 @@ def render(run: Run, weeks: Trend | None = None) -> str:
     """Return the run's page as one HTML file that loads nothing, with the runs of its campaign so far."""
     learned = {"strip": None} if run.failure else _learned(run)
     return fill("page.html.j2", run=run, weeks=weeks, ruler=draw_ruler(run), **_making(run), **learned)
+
+
+def render_index(cards: Mapping[str, Card]) -> str:
+    """Return the page of all runs, newest first, which loads nothing. `cards` are keyed by the runs' folders."""
+    newest = sorted(cards.items(), key=lambda pair: (pair[1].moment, pair[0]), reverse=True)
+    campaigns = dict.fromkeys(card.campaign for _, card in newest if card.campaign)
+    return fill(
+        "index.html.j2",
+        runs=newest,
+        newest_of={
+            name: next((f for f, card in newest if card.campaign == name and card.is_whole), None)
+            for name in campaigns
+        },
+        trends={name: Trend.of(cards.values(), name) for name in campaigns},
+    )
 
 
 def render_brief(run: Run) -> str:

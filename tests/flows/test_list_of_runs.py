@@ -17,7 +17,7 @@ from flows.work_folder.index import find_weeks, list_run, list_started, write_in
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
 from storage.store import Store
-from tasks.page.index import Card
+from tasks.page.cards import Card
 from tasks.page.render import render
 from tasks.report import read_facts
 

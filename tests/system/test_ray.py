@@ -218,15 +218,12 @@ class Kill:
 
 KILLS = {
     "reads": Kill("/holders/read/", "dropped", 0),
-    "has read": Kill("/holders/read/", "lost", 0, is_driver_killed=True),
     "has counted": Kill("/holders/count/", "lost", 0, is_driver_killed=True),
-    "cuts": Kill("/holders/cut/", "dropped", 0, is_seeded=False),
     "perturbs": Kill("/curator/reports/", "dropped", 0),
-    "has perturbed": Kill("/curator/reports/", "lost", 1, is_seeded=False),
-    "has perturbed, and its driver too": Kill("/curator/reports/", "lost", 1, is_driver_killed=True),
-    "adds up": Kill("/curator/add/", "dropped", N_SHARDS),
-    "has added up": Kill("/curator/add/", "lost", N_SHARDS, is_seeded=False, is_driver_killed=True),
+    "has perturbed": Kill("/curator/reports/", "lost", 1, is_seeded=False, is_driver_killed=True),
+    "has added up": Kill("/curator/add/", "lost", N_SHARDS),
 }
+"""In ingest, perturb and aggregate, with and without the driver, before and after the object of a shard stands."""
 PART_BYTES = 2000
 IN_PARTS = (
     "import tasks.answers.add as a, tasks.data.source as s, tasks.holders.cut as c; "

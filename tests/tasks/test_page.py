@@ -34,7 +34,6 @@ WHOLE_FORESTS = True
 
 N = 900
 THREE = {"paid": np.random.default_rng(3).choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1])}
-GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 CORRECTED = ("a correction", "a release")
 CASES = ("classes", "three classes", "a number", *CORRECTED, "rounds", "a tree of rounds", "stopped")
 
@@ -143,16 +142,6 @@ def test_the_question_is_the_configurations_or_made_of_the_classes(runs: dict[st
     assert said(runs["classes"]) == "“cash” or “card”? Predict “paid” of a row, without seeing anyone’s row."
     assert said(runs["a number"]) == "Predict “paid” of a row, without seeing anyone’s row."
     assert said(replace(runs["classes"], question="Card or cash?")) == "Card or cash?"
-
-
-@pytest.mark.parametrize("name", [path.stem for path in GALLERY.glob("*.html")])
-def test_a_page_of_the_gallery_is_read_in_minutes_too(name: str) -> None:
-    text = (GALLERY / f"{name}.html").read_text()
-    assert count_words(read(text), closed=False) <= 700
-    # a table of every kind is as long as there are kinds
-    assert count_words(read(text), closed=True, tables=name == "quickstart") <= 1800
-    assert len(text.encode()) < 300_000
-    assert "--work" not in text, "its command names no folder of the machine that made it"
 
 
 @pytest.mark.parametrize("name", CASES)

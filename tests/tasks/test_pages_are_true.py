@@ -19,7 +19,8 @@ from page_truth.statements import check
 from page_truth.verdicts import VERDICTS, verdict
 
 from storage.store import Store
-from tasks.page.index import Card, render_index
+from tasks.page.cards import Card
+from tasks.page.render import render_index
 from tasks.report import read_facts
 
 N = 900

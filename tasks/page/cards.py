@@ -1,4 +1,4 @@
-"""Write the page that lists all runs of a work folder, one line each, taken from the run's own page."""
+"""The runs of a work folder, as the page that lists them has them, and the runs of a campaign over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tasks.page import summary, units
 from tasks.page.captions import say
 from tasks.page.charts import Axis
 from tasks.page.data import Run, Span
-from tasks.page.render import fill
 
 FIGURE, PEOPLE = 90.0, 40.0
 """Heights of the figure and of the bars of people, in px."""
@@ -52,6 +51,14 @@ class Card:
     low: float = 0.0
     high: float = 0.0
     says: str = ""
+
+    @property
+    def moment(self) -> float:
+        """Return when it began, in seconds since 1970; 0 where that is no time."""
+        try:
+            return datetime.fromisoformat(self.created).timestamp()
+        except ValueError:
+            return 0.0
 
     @classmethod
     def of(cls, run: Run, started: Card, *, has_asked: bool) -> Self:
@@ -130,7 +137,7 @@ class Trend:
     def of(cls, every: Iterable[Card], campaign: str) -> Trend | None:
         """Of its runs' figures, or of how many reported where not all have one; None of fewer than two runs that ended."""
         cards = [card for card in every if card.campaign == campaign and card.is_whole]
-        cards.sort(key=lambda card: _moment(card.created))
+        cards.sort(key=lambda card: card.moment)
         if len(cards) < 2:
             return None
         has_figures = all(card.figure is not None for card in cards)
@@ -174,26 +181,3 @@ def _find_figure(run: Run) -> tuple[float | None, Span, str]:
 
 def _height(axis: Axis, value: float) -> str:
     return f"{6 + (FIGURE - 12) * (axis.high - value) / (axis.high - axis.low):.1f}"
-
-
-def render_index(cards: Mapping[str, Card]) -> str:
-    """Return the page of all runs, newest first, which loads nothing. `cards` are keyed by the runs' folders."""
-    newest = sorted(cards.items(), key=lambda pair: (_moment(pair[1].created), pair[0]), reverse=True)
-    campaigns = dict.fromkeys(card.campaign for _, card in newest if card.campaign)
-    trends = {name: Trend.of(cards.values(), name) for name in campaigns}
-    return fill(
-        "index.html.j2",
-        runs=newest,
-        newest_of={
-            name: next((f for f, card in newest if card.campaign == name and card.is_whole), None)
-            for name in campaigns
-        },
-        trends=trends,
-    )
-
-
-def _moment(created: str) -> float:
-    try:
-        return datetime.fromisoformat(created).timestamp()
-    except ValueError:
-        return 0.0
