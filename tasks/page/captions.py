@@ -103,14 +103,14 @@ SAYS = {
     "off often": "The public model {errs} “{output}” {direction} on {of} {nouns} in 10",
     "off everywhere": "The public model {errs} “{output}” {direction} on nearly all {nouns}",
     "off rarely": "The public model {errs} “{output}” {direction} on fewer than 1 in 10 {nouns}",
-    "groups correction": "Diamond: the public model. Filled circle: corrected by reports. "
-    "Grey: below 2 sd, all groups judged together.",
+    "groups correction": "Diamond: public model. Filled circle: with reports. "
+    "Grey: below 2 sd, judged together.",
     "groups shares": "Filled circle: the model with reports, ± 2 sd. Diamond: public rows of the group alone.",
     # captions
     "scores": "{figure}, with 95{narrow}% intervals. {better}",
     "spread": "Thin bar: with fresh noise, {n} of {draws} repeats fall between {low} and {high}.",
     "no strip": "Other ε are not shown, as each would need a new collection. Forecast them with “ldptree plan”.",
-    "strip": "Each dot is one draw of the noise.{better}",
+    "strip": "Each dot: one draw of the noise.{better}",
     "strip every": "From ε = {least} up, every draw beats {reference}.",
     "strip never": "At none does every draw beat {reference}.",
     "strip finds": "The smallest error that such a collection would find {times} times in 10, if half of the {nouns} had it. "
@@ -185,7 +185,7 @@ SAYS = {
     "push": "One moves the mean of a group of average size ({size} reports) by up to {one}, 1{narrow}% together by up to {many}.",
     "open": "That someone took part, and patterns that hold for all {nouns}.",
     "open where": "That “{where}” is true of whoever took part, for no others were asked.",
-    "open condition": "That whoever took part meets the condition “where” of the configuration.",
+    "open condition": "That whoever took part meets “where” of the configuration.",
     "open columns": "{columns}, which tells public {nouns} from private ones.",
     "open public": "The {n} public {nouns}.",
     "open shown": "What people show: everybody can see it, exactly, and link it with whatever else is known of them.",
@@ -207,8 +207,7 @@ SAYS = {
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
     "left out": "Of 100 such reports {n} leave the truth out.",
     # warnings
-    "status trial": "The noise can be undone, so this run protects nobody. A real collection draws its own noise and shows no "
-    "scores.",
+    "status trial": "The noise can be undone, so this run protects nobody.",
     "status collection": "Every report was scrambled before anyone received it, at {epsilon}.",
     "simulation": "Anyone with its seed can take the noise away.",
     "release": "A collection: people drew the coins of the operating system, and {epsilon} protects them.",
@@ -362,10 +361,10 @@ PRUNE = {
     "paper": "Groups with little evidence take a larger one's prediction, by the bounds of the LPCT paper.",
 }
 GLOSSARY = {
-    "report": "The scrambled message that a person sends.",
+    "report": "The scrambled message a person sends.",
     "ε": "Epsilon, the privacy cost. Lower is safer.",
-    "group": "Rows that are alike: one end of the tree.",
-    "correction": "What is added to the public model's prediction.",
+    "group": "One end of the tree: rows alike.",
+    "correction": "Added to the public model's prediction.",
     "± 2 sd": "Two standard deviations each side. Measured: intervals of 90 % held 67 to 100 %. Brackets: what clipping hid.",
     "public": "Data that anyone may see.",
 }

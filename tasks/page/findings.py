@@ -303,7 +303,7 @@ def tabulate_statements(run: Run) -> list[Table]:
     tables = []
     for kind, title in STATEMENTS.items():
         statements = run.model.of_kind(kind)
-        if not statements:
+        if not statements or (kind == "strength" and find_strengths(run)):  # which are drawn
             continue
         names, first = tuple(statements[0].figures), statements[0].about.replace("_", " ")
         rows = tuple(

@@ -17,7 +17,7 @@ MOST_CLEAR, MOST_UNCLEAR = 8, 4
 """Rows of clear groups that are drawn, and of others where none is clear."""
 WHOLE = 0.01
 """Difference of two shares from which on whole percents tell them apart."""
-MOST_LETTERS = 66
+MOST_LETTERS = 50
 """Letters of a group's name, on two lines; the table has the whole."""
 MOST_TENTHS = 9
 """Of 10, from which on no tenths are named."""
@@ -107,16 +107,24 @@ def _figures(run: Run, cell: Cell) -> Pair:
     return public, cell.answers[at] if cell.answers else None
 
 
+def _name(run: Run, cell: Cell) -> str:
+    """Return the conditions of a group, of a long list the last ones, which tell neighbours apart."""
+    for start in range(max(len(cell.path), 1)):
+        name = ("… " if start else "") + say_path(cell.path[start:], run)
+        if len(name) <= MOST_LETTERS:
+            break
+    return units.cut(name[:1].upper() + name[1:], MOST_LETTERS)
+
+
 def _row(run: Run, number: int, cell: Cell) -> Row:
     public, ours = _figures(run, cell)
     corrects, estimate = run.model.figure == "correction", cell.estimates[shown_output(run, cell)]
     ends = None if corrects or estimate.sd is None else estimate.ends
     if ends and run.label == "class":
         ends = max(ends[0], 0.0), min(ends[1], 1.0)
-    path = say_path(cell.path, run)
     return Row(
         kind=number + 1,
-        name=units.cut(path[:1].upper() + path[1:], MOST_LETTERS),
+        name=_name(run, cell),
         output=units.cut(name_output(run, cell), MOST_LETTERS // 3),
         public=public,
         ours=ours,

@@ -377,7 +377,7 @@ def test_whoever_protects_data_reads_no_functions_of_sql(runs: dict[str, Run], w
     run = replace(runs["classes"], where=where)
     said = " ".join(one.text for answer in privacy.answers(run) for one in answer.sentences)
     assert ("is true of whoever took part" in said) == (where in said) == ("(" not in where)
-    assert ("meets the condition “where” of the configuration" in said) == ("(" in where)
+    assert ("meets “where” of the configuration" in said) == ("(" in where)
 
 
 def test_the_ledgers_figures_and_the_influence_are_said(runs: dict[str, Run]) -> None:
