@@ -82,7 +82,7 @@ def test_a_label_that_is_not_declared_counts_as_missed(run):
     assert scores["accuracy"] < 0.75
     share = f"{scores['n_outside'] / scores['n']:.0%}".replace("%", "\u202f%")
     (warning,) = read_facts(chain.store, chain.page["page"]).warnings
-    assert f"Of the rows held back {share} have a label that" in warning
+    assert f"Of the rows kept aside {share} have a label that" in warning
 
 
 def test_without_scores_it_is_estimated_how_many_reports_count_nothing(tmp_path):

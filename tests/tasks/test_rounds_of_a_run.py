@@ -284,7 +284,7 @@ def test_lost_answers_of_a_release_are_not_drawn_again(copied):
         copied.converse()
     assert not path.exists()
     path.write_bytes(whole[:-1] + b"!")
-    with pytest.raises(ArtifactCorrupt, match=f"{path.name}: .* damaged"):
+    with pytest.raises(ArtifactCorrupt, match=f"{path.name}: damaged"):
         replace(copied).converse()
     # Neither are they where nothing but the ledger remembers them.
     path.unlink()
