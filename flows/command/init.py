@@ -17,6 +17,7 @@ from ldptree.errors import ConfigError
 from schemas.config import load
 from schemas.dataset import name_tidy_copy, parse_public_rule
 from storage.raw.file_samples import FileSample, write_tidy
+from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from storage.sql import list_columns
 from tasks.first_look.column import Column
@@ -27,6 +28,7 @@ from tasks.first_look.values import look
 MOST_TIDIED = 100 << 20
 """Bytes of the largest file that is rewritten for a run to read, in a second or two, or six with very short rows."""
 LISTED, CLASSES_LISTED = 30, 5
+PACKED = {"workbook": "a workbook", "zip": "a zip"}
 
 
 def init(
@@ -197,7 +199,7 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         delimiter = DELIMITER_NAMES.get(layout.delimiter, layout.delimiter)
         header = "a header" if seen.file.has_header else "no header"
         form = f"{_encoding_name(sample.encoding)}, {delimiter} between fields"
-        form = form if sample.content is None else "a workbook"
+        form = form if sample.content is None else PACKED[file_kind(sample.source)]
         lines.append(f"written    {form}, {header}")
     if sample.oddities:
         lines.append(f"           a run cannot read it as it stands ({'; '.join(sample.oddities)}),")

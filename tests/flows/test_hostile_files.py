@@ -157,7 +157,7 @@ HOSTILE = {
     "many.xlsx": (lambda: many_sheets(2_000, "<row></row>" * 5_000_000), 3, "2,000 sheets"),
     "bomb.xlsx": (lambda: changed("sheet1", lambda _: " " * (80 << 20)), 3, "unpacks to more than 64 MiB"),
     "nested.xlsx": (lambda: changed("sheet1", lambda _: "<a>" * (1 << 20)), 3, "none of its sheets has cells"),
-    "list.xlsx": (long_list, 3, "an archive of too many files"),
+    "list.zip": (long_list, 3, "an archive of too many files"),
     "blank.arff": (lambda: b"\n" * 40_000 + b"@relation r\n@data\n1\n", 3, "an ARFF file"),
     "blank.csv": (lambda: b"\r\n" * 3_000_000 + b"x,y\r\n1,a\r\n", 3, "more than 4,096 bytes of blank lines. Delete them."),
     "percent.csv": (lambda: b" \n" * 2_000 + b"%\n" * 30_000, 3, "a header and no rows"),

@@ -66,6 +66,7 @@ def refusal(path, **how):
         (workbook({"S": [["title"], [], *TABLE]}), "a.xlsx", {"skip": 2}),
         ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}),
         ("A table\n\n1.5,x\n2,y z\n", "a.csv", {"skip": 1, "columns": ("a", "b")}),
+        (zipped(**{"in/a.csv": "a;b\n1.5;x\n2;y z\n", "__MACOSX/in/._a.csv": "\0"}), "a.zip", {}),
     ],
 )
 def test_a_table_is_the_same_in_every_format(tmp_path, content, name, how):
@@ -89,6 +90,7 @@ def test_cells_keep_all_that_they_hold(tmp_path):
     [
         (workbook({"S": [["title"], *TABLE]}), "a.xlsx", {"skip": 1}, 4),
         ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}, 5),
+        (zipped(**{"a.csv": "a,b\n1.5,x\n\n2,y z\n"}), "a.zip", {}, 4),
     ],
 )
 def test_a_row_is_found_at_its_line_of_the_file_as_it_came(tmp_path, content, name, how, line):
@@ -134,10 +136,19 @@ def encrypted_zip():
         (workbook({"S": [["a", "b"]]}), "a.xlsx", {}, "a header and no rows"),
         ("a,b\n1,2\n", "a.csv", {"sheets": ["S"]}, "no workbook"),
         ("a,b\n1,2\n", "a.csv", {"skip": 5}, "no line is left below the 5 of dataset.skip"),
-        (encrypted_zip(), "a.zip", {}, "a zip archive, which ldptree does not read. Unpack it"),
-        (zipped(**{"a.csv": "a,b\n1,2\n"}), "a.zip", {}, "Unpack it, and name the table that it holds."),
-        (zipped(**{"a.csv": f"a,b\n1,{CANARY}\n" * 99})[:60], "a.zip", {}, "a zip archive"),
+        (encrypted_zip(), "a.zip", {}, "encrypted"),
+        (
+            zipped(**{"a.csv": "a\n1\n", "b.csv": "a\n1\n"}),
+            "a.zip",
+            {},
+            "archive with 2 files that could be the table",
+        ),
+        (zipped(**{"../a.csv": "a\n1\n"}), "a.zip", {}, "archive with 0 files that could be the table"),
+        (zipped(**{"a.xlsx": WHOLE}), "a.zip", {}, "unpack or convert it"),
+        (zipped(**{"a.csv": f"a,b\n1,{CANARY}\n" * 99})[:60], "a.zip", {}, "truncated or damaged"),
+        (zipped(**{"a.csv": "\0" * (80 << 20)}), "a.zip", {}, "unpacks to more than 64 MiB"),
         (zipped(**{"xl/workbook.xml": "\0" * (80 << 20)}), "a.xlsx", {}, "unpacks to more than 64 MiB"),
+        (zipped(**{"a.csv": b"a,b\n1,caf\xe9\n"}), "a.zip", {}, "not UTF-8"),
         (ARFF, "a.arff", {}, "an ARFF file, which ldptree does not read. Convert it to CSV"),
         ("\n" * 40 + ARFF, "a.txt", {}, "an ARFF file"),
         (gzip.compress(ARFF.encode(), mtime=0), "a.arff.gz", {}, "an ARFF file"),
@@ -148,16 +159,16 @@ def test_what_cannot_be_read_is_told_in_one_line(tmp_path, content, name, how, t
     assert told in refusal(written(tmp_path, content, name), **how)
 
 
-def test_a_workbook_is_not_unpacked_beyond_what_it_may_hold(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "MOST_UNPACKED", 1 << 20)
-    path = written(tmp_path, zipped(**{"xl/workbook.xml": "a,b\n1,2\n" * (1 << 18)}), "a.xlsx")
-    assert "unpacks to more than 1 MiB" in refusal(path)
-
-
-def test_a_damaged_byte_of_a_workbook_is_found(tmp_path):
-    content = bytearray(zipped(**{"xl/workbook.xml": os.urandom(2000).hex() + "\n1\n"}))
+def test_a_damaged_byte_of_a_zip_is_found(tmp_path):
+    content = bytearray(zipped(**{"a.csv": os.urandom(2000).hex() + "\n1\n"}))
     content[300] ^= 1
-    assert "truncated or damaged" in refusal(written(tmp_path, bytes(content), "a.xlsx"))
+    assert "truncated or damaged" in refusal(written(tmp_path, bytes(content), "a.zip"))
+
+
+def test_an_archive_is_not_unpacked_beyond_what_it_may_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MOST_UNPACKED", 1 << 20)
+    path = written(tmp_path, zipped(**{"a.csv": "a,b\n1,2\n" * (1 << 18)}), "a.zip")
+    assert "unpacks to more than 1 MiB" in refusal(path)
 
 
 # Bad rows are the same in every format: a public one is quoted, a private one never.
@@ -169,7 +180,7 @@ def spread(rows, form):
     if form == "xlsx":
         return workbook({"S": rows})
     text = "".join(",".join(map(str, row)) + "\n" for row in rows)
-    return gzip.compress(text.encode(), mtime=0)
+    return zipped(**{"t.csv": text}) if form == "zip" else gzip.compress(text.encode(), mtime=0)
 
 
 def ingested(tmp_path, content, form, **how):
@@ -183,7 +194,7 @@ def ingested(tmp_path, content, form, **how):
     return ingest_files(RowRules(dataset=spec, seed=0), [path], zones)
 
 
-@pytest.mark.parametrize("form", ["xlsx", "csv.gz"])
+@pytest.mark.parametrize("form", ["xlsx", "csv.gz", "zip"])
 def test_a_bad_row_is_told_by_its_zone(tmp_path, form):
     rows = [list(row) for row in ROWS]
     rows[3][1], rows[20][1] = "oops", CANARY
@@ -197,12 +208,13 @@ def test_a_bad_row_is_told_by_its_zone(tmp_path, form):
     assert (found.n_public, found.n_private, found.bad_public) == (5, 34, 1)
 
 
-def test_a_line_that_cannot_be_split_is_a_private_row(tmp_path):
+@pytest.mark.parametrize("form", ["csv.gz", "zip"])
+def test_a_line_that_cannot_be_split_is_a_private_row(tmp_path, form):
     rows = [list(row) for row in ROWS]
     rows[20] = [CANARY, "1"]
-    content = spread(rows, "csv.gz")
+    content = spread(rows, form)
     with pytest.raises(DataError, match="wrong number of fields") as fault:
-        ingested(tmp_path, content, "csv.gz")
+        ingested(tmp_path, content, form)
     assert CANARY not in str(fault.value)
-    found = ingested(tmp_path, content, "csv.gz", on_bad_rows="quarantine")
+    found = ingested(tmp_path, content, form, on_bad_rows="quarantine")
     assert (found.n_public, found.n_private, found.bad_public) == (6, 34, 0)

@@ -1,4 +1,4 @@
-"""Check that a workbook, which is an archive of files, can be trusted to be unpacked at all."""
+"""Unpack the one text in a zip archive, and check that any archive can be trusted to be unpacked at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ldptree.errors import DataError
+from storage.raw.formats.nameless_files import NamelessFile
 
 ZIP = b"PK"
 MOST_LISTED = 4 << 20
@@ -30,6 +31,25 @@ _ENCRYPTED = 0x1
 def most_unpacked(packed: int) -> int:
     """Bytes that may be packed into so many."""
     return max(FREE, MOST_TIMES * packed)
+
+
+def unpack_text(path: Path) -> NamelessFile:
+    """The one file in an archive; what an archiver adds for itself is none. Raises DataError."""
+    with open_archive(path, path.name) as archive:
+        own = [
+            entry
+            for entry in archive.infolist()
+            if not entry.is_dir() and not PurePosixPath(entry.filename).parts[0].startswith((".", "__"))
+        ]
+        if len(own) != 1:
+            raise DataError(
+                f"{path.name}: a zip archive with {len(own)} files that could be the table, and not one. Unpack it, and name "
+                "the one that is meant."
+            )
+        unpacked = NamelessFile()
+        for block in _blocks(archive, own[0], path.name, MOST_UNPACKED):
+            unpacked.stream.write(block)
+    return unpacked
 
 
 def check_archive(path: Path, name: str) -> None:

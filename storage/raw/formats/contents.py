@@ -16,12 +16,12 @@ from typing import BinaryIO, Literal
 
 from ldptree.errors import DataError
 from schemas.named_files import A_FOLDER, read_fault, shown_path
-from storage.raw.formats.archives import most_unpacked, open_archive
+from storage.raw.formats.archives import most_unpacked, open_archive, unpack_text
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.formats.workbooks import write_sheets
 
-Kind = Literal["parquet", "text", "gzip", "workbook"]
-"""The kind of a file. "gzip" is a packed text."""
+Kind = Literal["parquet", "text", "gzip", "zip", "workbook"]
+"""The kind of a file. "gzip" is a packed text, and "zip" an archive that is no workbook."""
 
 LONGEST_START = 4 << 10
 """Bytes that tell a file's format."""
@@ -47,11 +47,7 @@ def file_kind(path: Path) -> Kind:
     if start.startswith(PARQUET) or name.lower().endswith(".parquet"):
         return "parquet"
     if start.startswith(_ZIP):
-        if not _is_workbook(path):
-            raise DataError(
-                f"{name}: a zip archive, which ldptree does not read. Unpack it, and name the table that it holds."
-            )
-        return "workbook"
+        return "workbook" if _is_workbook(path) else "zip"
     if start.startswith(_OLD_WORKBOOK):
         return "workbook"
     if start.removeprefix(codecs.BOM_UTF8).startswith(_MARKUP):
@@ -153,6 +149,9 @@ def read_content(
         return Content(kind="text", place=written.place, written=written, delimiter=",")
     if kind == "parquet":
         return Content(kind=kind, place=place)
+    if kind == "zip":
+        written = unpack_text(path)
+        kind, place = "text", written.place
     check_text(place, path.name, blocks=None if is_whole else 1)
     if not skip:
         check_preamble(place, path.name)
