@@ -11,7 +11,7 @@ from typing import Any
 KEYS = {
     *("run", "name", "epsilon", "epsilon_exact", "epsilon_spent", "mechanism", "form", "seeded"),
     *("n_private", "n_public", "n_test", "n_features", "cells", "depth", "lam", "metrics", "baselines"),
-    *("steps", "report", "model", "seconds", "peak_rss_mb"),
+    *("steps", "page", "model", "seconds", "peak_rss_mb"),
 }
 STEPS = {
     *("ingest", "validate", "split", "scale", "partition"),

@@ -108,7 +108,7 @@ SAYS = {
     "groups shares": "Filled circle: the model with reports, ± 2 sd. Diamond: public rows of the group alone.",
     # captions
     "scores": "{figure}, with 95{narrow}% intervals. {better}",
-    "spread": "Thin bar: with fresh noise, {n} of {draws} repeats fall between {low} and {high}.",
+    "spread": "Thin bar: with fresh noise, at least {n} of {draws} repeats fall between {low} and {high}.",
     "no strip": "Other ε are not shown, as each would need a new collection. Forecast them with “ldptree plan”.",
     "strip": "Each dot: one draw of the noise.{better}",
     "strip every": "From ε = {least} up, every draw beats {reference}.",

@@ -220,8 +220,9 @@ def spread(run: Run) -> Figures:
     found, scale = sorted(run.scores["redraws"]), 100.0 if is_class(run) else 1.0
     last = len(found) - 1
     ends = found[round(0.05 * last)], found[round(0.95 * last)]
-    n_between = sum(ends[0] <= draw <= ends[1] for draw in found)
-    return float(n_between), float(len(found)), *(scale * end for end in ends)
+    n_least = round(0.95 * last) - round(0.05 * last) + 1
+    assert sum(ends[0] <= draw <= ends[1] for draw in found) >= n_least
+    return float(n_least), float(len(found)), *(scale * end for end in ends)
 
 
 def influence(run: Run) -> Any:

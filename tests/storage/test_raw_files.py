@@ -102,7 +102,7 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (b"a,b\n1,caf\xe9\n", "a.csv", "not UTF-8"),
         (b"a,b\n1,x\n2,caf\xc3", "a.csv", "not UTF-8"),
         (b"\xff\xfea\0,\0b\0", "a.csv", "UTF-16"),
-        (b"PK\x03\x04\x14\0\0", "a.csv", "a zip archive"),
+        (b"PK\x03\x04\x14\0\0", "a.csv", "truncated or damaged"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a.csv", "unpack or convert it"),
         (b"<!DOCTYPE html><p>no</p>", "a.csv", "HTML"),
         (b'{"a": 1}', "a.csv", "JSON"),
