@@ -105,7 +105,7 @@ def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
         "n_private": 0,
         "finding": message,
         "published": run.store.objects.where(f"{FOLDER}/{facts.name}"),
-        "report": str(page),
+        "page": str(page),
         "steps": steps_of(run.timeline, last_of_each_step(run.records)),
         "seconds": round(run.timeline.elapsed, 2),
     }

@@ -133,7 +133,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
 
     console = make_console()
     if "published" in summary:
-        for line in (summary["finding"], *(f"{name:<9} {summary[name]}" for name in ("published", "report"))):
+        for line in (summary["finding"], *(f"{name:<9} {summary[name]}" for name in ("published", "page"))):
             console.print(line, soft_wrap=True)
         return
     finding = f"{summary['finding']} {say_estimator(summary)}"

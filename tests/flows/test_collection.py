@@ -123,6 +123,7 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert "This run failed" not in page
     assert "stopped" not in page
     assert summary["n_private"] == 0
+    assert summary["page"].endswith("page.html")
     assert summary["finding"].startswith("No report has come yet.")
 
 
