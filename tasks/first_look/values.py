@@ -160,13 +160,12 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         finding.column: finding
         for finding in name_apart([column.finding for column in columns if column.finding], file.columns)
     }
+    columns = [replace(column, finding=apart.get(column.name)) for column in columns]
     columns = [
-        replace(
-            named,
-            apart=_values_apart(named, texts[column.name].drop_nulls()) if column.name in usable else {},
-        )
+        replace(column, apart=_values_apart(column, texts[column.name].drop_nulls()))
+        if column.name in usable
+        else column
         for column in columns
-        for named in (replace(column, finding=apart.get(column.name)),)
     ]
     return FirstLook(
         sample=sample,
