@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldptree.families.correction_plan import CorrectionPlan, PublicEvidence, make_plan
+from ldptree.families.correction_plan import SATURATED, CorrectionPlan, PublicEvidence, make_plan
 from ldptree.families.corrections import estimate_residuals
 from ldptree.partition.tree import LEAF, Partition
 from ldptree.protocol.published_base import Contrast
@@ -44,6 +44,8 @@ SURELY_SEEN = 1.5
 CLEARLY_SEEN = 3.0
 """The same of each other contrast: of fifteen about nothing, one is above it in 4 % of runs."""
 MOST_CUTS = 3
+WIDER = 4.0
+"""How many times as wide the next range is, or as the standard deviation of public labels where that is larger."""
 
 
 def choose_contrasts(X: NDArray[np.float32]) -> tuple[Contrast, ...]:
@@ -122,6 +124,25 @@ def find_contrasts(
             break
         chosen.append(best)
     return tuple(contrasts[k] for k in chosen)
+
+
+def widen_range(plan: CorrectionPlan, totals: Sequence[Totals]) -> float | None:
+    """Return the range of a residual for the next question, where these answers show that it was too small; else None.
+
+    A mean clipped residual near an end of the range says that most people lie beyond it on one side, and not how far.
+
+    Args:
+        plan: the question about contrasts.
+        totals: the answers, one a contrast.
+
+    Raises:
+        DataError: nobody reported.
+    """
+    seen = estimate_residuals(plan, totals)
+    least = max(abs(float(side.mean[0])) - SURELY_SEEN * float(side.variance[0]) ** 0.5 for side in seen)
+    if least * plan.range.slope <= SATURATED * plan.range.half:
+        return None
+    return WIDER * max(plan.range.half, plan.scale / 2.0)
 
 
 def cut_above(

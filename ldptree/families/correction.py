@@ -22,6 +22,7 @@ from ldptree.families.contrasts import (
     find_contrasts,
     is_worth_asking,
     plan_contrasts,
+    widen_range,
 )
 from ldptree.families.correction_plan import (
     MAX_CELLS,
@@ -136,11 +137,11 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
         return constant(np.array(even), n_classes)
 
-    def _evidence_of(self, model: PublicModel, rows: PublicRows) -> PublicEvidence:
+    def _evidence_of(self, model: PublicModel, rows: PublicRows, half: float | None = None) -> PublicEvidence:
         encoding, X, y = rows.encoding, rows.X, rows.y
         seen = X if len(y) else encoding.encode(np.zeros((1, len(encoding.columns))))
         residual_range, errors, scale = _residuals(
-            model, y, None if self.residual_range == "auto" else self.residual_range
+            model, y, half if self.residual_range == "auto" else self.residual_range
         )
         return PublicEvidence(
             base=model,
@@ -201,8 +202,9 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         assert known.errors is not None
         cuts = find_contrasts(known.plan, base.contrasts, first.totals, view.rows.X)
         again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
+        half = None if view.labels or self.residual_range != "auto" else widen_range(known.plan, first.totals)
         return self._ask_in_cells(
-            PublicModelled(view.rows, cache(lambda: self._evidence_of(again, view.rows))),
+            PublicModelled(view.rows, cache(lambda: self._evidence_of(again, view.rows, half))),
             asked=(SHARE, EVERYBODY[1]),
             cuts=cuts,
         )

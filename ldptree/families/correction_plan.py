@@ -49,6 +49,10 @@ LEAST_DROP = 0.1
 """Of the public model's variance, what a deeper tree is to take away more than a shallower one. Of 0, .02 and .1 on regression
 sets, alike or with labels half a standard deviation higher, 0 has up to 5 % more error at eps 1, the others are equal."""
 LEAST_SLOPE = 0.5
+SATURATED = 0.5
+"""Of the range of a residual, how far a clipped mean is from 0 where the range was too small for the people who reported."""
+FURTHEST = 6.0
+"""How many times the range people may then lie beyond twice of it."""
 SHIFTS = np.linspace(-2.0, 2.0, 41)
 
 
@@ -89,7 +93,7 @@ class ResidualRange:
         clipped = np.clip(errors, -half, half)
         moved = [np.mean(np.clip(errors + shift * half, -half, half) - clipped) for shift in SHIFTS]
         return cls(
-            moved=() if slope == 1.0 else tuple(map(float, moved)),
+            moved=tuple(map(float, moved)),
             half=half,
             slope=slope,
             offset=float(np.mean(clipped) - slope * np.mean(errors)),
@@ -132,6 +136,13 @@ class ResidualRange:
         of_third = np.interp(3.0 * shown, self.moved, shifts) / 3.0
         of_part: Floats = np.abs(np.where(share > 1.0 / 3.0, share * furthest, of_third))
         return np.maximum(of_part - np.abs(mean), 0.0)
+
+    def beyond(self, mean: Floats) -> Floats:
+        """Return how much further still mean residuals may be, of its shape, where most people lie beyond an end of the range."""
+        if not self.moved:
+            return np.zeros_like(mean)
+        share = np.abs(self._shown(mean)) / self.half
+        return np.where(share > SATURATED, FURTHEST * share * self.half, 0.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -444,7 +455,7 @@ class PublicSummary:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
         """Read what `to_json` wrote, and the protocol it was written beside."""
-        half, slope, offset, *offset_sd = data["range"]  # older ones did not know how unsure the offset is
+        half, slope, offset, offset_sd = data["range"]
         arrays = {name: np.array(data[name], dtype=np.float64) for name in _ARRAYS}
         plan = CorrectionPlan(
             partition=protocol.partition,
@@ -453,8 +464,8 @@ class PublicSummary:
                 half=half,
                 slope=slope,
                 offset=offset,
-                offset_sd=offset_sd[0] if offset_sd else 0.0,
-                moved=tuple(data.get("moved", ())),
+                offset_sd=offset_sd,
+                moved=tuple(data["moved"]),
             ),
             mean_square=data["mean_square"],
             scale=data["scale"],

@@ -192,9 +192,11 @@ class Corrections:
             says = f"{name} is wrong on private people in particular"
         else:
             says = f"{name} is wrong, perhaps for everybody"
+        hidden = float(self.hidden[int(most > 0)][clearest])
+        further = f" Most errors are larger than a report can say: it may be {most + math.copysign(hidden, most):+.3g}."
         return (
             f"{says}: {of}corrected by {by}{most:+.3g} (sd {sd:.2g}) where that is clearest, in {cells} (chance that noise "
-            f"alone does this {self.chance:.2g})."
+            f"alone does this {self.chance:.2g}).{further if hidden > abs(most) else ''}"
         )
 
     @property
@@ -277,6 +279,12 @@ def _chance_of(observed: Floats, sd: Floats, common_sd: float) -> float:
     return float(chi2.sf(distance, n_heard))
 
 
+def _roots(plan: CorrectionPlan) -> tuple[float, ...]:
+    """`ROOTS`, and a larger one where a range wider than the label's scale says that people may be far from the public model."""
+    sd = plan.range.half / (2.0 * plan.scale)
+    return ROOTS if plan.range.half <= plan.scale else (*ROOTS, sd**2)
+
+
 def _one(
     plan: CorrectionPlan, output: int, seen: ResidualEstimates
 ) -> tuple[Floats, Floats, Floats, DiscrepancyPrior]:
@@ -284,10 +292,10 @@ def _one(
     own = plan.own_variance[:, output]
     tree, values, of_nodes = plan.on_nodes(seen.mean, seen.variance + own)
     common = plan.common_variance
-    prior = choose_discrepancy(tree, values, of_nodes, ROOTS, common)
+    prior = choose_discrepancy(tree, values, of_nodes, _roots(plan), common)
     weight = np.where(np.isinf(seen.variance), 0.0, own / np.where(own > 0, own + seen.variance, 1.0))
     believed, learnt = np.zeros(len(seen.mean)), np.zeros(len(seen.mean))
-    for process, chance in average_discrepancies(tree, values, of_nodes, ROOTS, common):
+    for process, chance in average_discrepancies(tree, values, of_nodes, _roots(plan), common):
         on_tree = posterior(tree, values, of_nodes, process.innovation(tree.max_depth, common)).mean
         shared = plan.shared_part(process, on_tree)
         differs = on_tree[plan.partition.leaves] * plan.scale - shared
@@ -327,7 +335,7 @@ class _Seen:
         tree, values, variance = self.plan.on_nodes(self.mean, self.variance)
         at, unit = self.plan.partition.leaves, self.plan.scale
         common = self.plan.common_variance
-        for prior, share in likely_discrepancies(tree, values, variance, ROOTS, common):
+        for prior, share in likely_discrepancies(tree, values, variance, _roots(self.plan), common):
             innovation = prior.innovation(tree.max_depth, common)
             fitted = posterior(tree, values, variance, innovation)
             shared = self.plan.shared_part(prior, fitted.mean)
@@ -410,7 +418,8 @@ def unclip_means(
             return side * of_all + np.where(side * of_all > 0, clip_range.hidden(of_all), 0.0)
 
         reach = weights @ (end(read) - side * mean) + end(at + side * 2.0 * sd) - end(at)
-        hidden[n] = np.maximum(reach - 2.0 * spread, 0.0)
+        beyond = np.where(side * mean > 0, clip_range.beyond(mean), 0.0)
+        hidden[n] = np.maximum(reach - 2.0 * spread, 0.0) + weights @ beyond
     return weights @ mean, spread, hidden
 
 
@@ -424,7 +433,7 @@ def own_weights(plan: CorrectionPlan, corrections: Corrections) -> Floats:
         trust = np.where(heard, own / np.where(heard & (own > 0), own + noise, 1.0), 0.0)
         tree, values, variance = plan.on_nodes(corrections.observed[:, output], noise + own)
         common, shared = plan.common_variance, np.zeros(len(at))
-        for process, chance in average_discrepancies(tree, values, variance, ROOTS, common):
+        for process, chance in average_discrepancies(tree, values, variance, _roots(plan), common):
             innovation = process.innovation(tree.max_depth, common)
             believed = posterior(tree, values, variance, innovation).variance[at]
             shared += chance * np.where(heard, believed / np.where(heard, variance[at], 1.0), 0.0)

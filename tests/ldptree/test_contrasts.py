@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldptree import CorrectionRegressor
+from ldptree import CorrectionRegressor, LPDTRegressor
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.contrasts import choose_contrasts, cut_above
 from ldptree.models.effects import columns_of
@@ -110,3 +110,29 @@ def test_every_column_that_public_labels_ignore_is_cut_and_none_that_only_goes_a
         for answers in (model.model_.public_answers(X), model.model_.answers(X))
     )
     assert error < 1.4 < 2.5 < public_error
+
+
+@pytest.mark.parametrize("questions", [2, 1])
+def test_people_far_from_the_public_ones_are_met_by_a_wider_range_or_said_to_be_further_than_it_tells(
+    questions,
+):
+    """Public rows are those of one end of a column on which labels depend, so that private residuals are mostly beyond 2 rms."""
+    rng, n = np.random.default_rng(3), 8_000
+    X = rng.random((2 * n, 4))
+    y = 10.0 * X[:, 0] + X[:, 1] + rng.normal(size=len(X))
+    X[:, 0] = np.round(X[:, 0], 1)
+    is_test = np.arange(len(X)) >= n
+    is_public = X[:, 0] < 0.2
+    asked, met = ~is_test, is_test & ~is_public
+    model = CorrectionRegressor(epsilon=2.0, questions=questions, random_state=0)
+    model.fit(X[asked], y[asked], public=is_public[asked])
+    low, high = (np.mean(end) for end in model.model_.interval(X[met], 0.9))
+    assert low < np.mean(y[met]) < high
+    error = np.mean((model.predict(X[met]) - y[met]) ** 2)
+    assert error < 0.5 * np.mean((model.model_.public_answers(X[met])[:, 0] - y[met]) ** 2)
+    if questions == 2:
+        other = LPDTRegressor(epsilon=2.0, random_state=0, label_range=(y.min(), y.max()))
+        other.fit(X[asked], y[asked], public=is_public[asked])
+        assert error < 1.05 * np.mean((other.predict(X[met]) - y[met]) ** 2)
+    else:
+        assert "larger than a report can say" in model.says_
