@@ -42,9 +42,10 @@ def draw_shifted_number(
     n_test: int = 5_000,
     shift: float = 0.0,
     where: str = "x3",
+    corner: float = 1.0,
 ) -> LabelledRows:
     """Friedman's first law (1991) of x1 to x5 with noise of sd 1; private labels are higher by `shift` where a column, which may
-    be x6, is above 1/2, or those of "everybody". Raises ConfigError: no such column.
+    be x6, is above 1/2, or those of "everybody". Public rows have an x4 below `corner`. Raises ConfigError: no such column.
     """
     names = tuple(f"x{j}" for j in range(1, 7))
     if where not in (*names, EVERYBODY):
@@ -52,6 +53,7 @@ def draw_shifted_number(
     rng = np.random.default_rng(seed)
     X = rng.random((n_public + n_private + n_test, 6))
     part = np.repeat([PUBLIC, PRIVATE, TEST], [n_public, n_private, n_test]).astype(np.int8)
+    X[part == PUBLIC, 3] *= corner
     expected = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     is_shifted = (part != PUBLIC) & (X[:, names.index(where)] > 0.5 if where in names else True)
     expected += np.where(is_shifted, shift, 0.0)

@@ -45,3 +45,9 @@ def _(s):
 def _(s):
     """The default public model, corrected, has a smaller error than a corrected public tree"""
     assert s.show(s.mean("correction") / s.mean("correction-tree")) <= 1.0
+
+
+@claims(1, 2, 4, 8)
+def _(s):
+    """Where people live far from public rows at most a twentieth above LPDT's error"""
+    assert s.show(s.mean("correction", "far") / s.mean("lpdt", "far")) <= 1.05
