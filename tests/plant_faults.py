@@ -27,6 +27,7 @@ PROGRAM = ("ldptree", "schemas", "storage", "tasks", "flows")
 COPIED = (
     *PROGRAM,
     "configs",
+    "clients",
     "docs",
     "benchmark",
     "tests",

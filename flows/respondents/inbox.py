@@ -56,9 +56,8 @@ class Inbox(Respondents):
             "collection.expected_holders": self.n_asked,
             **run.asking.model_dump(mode="json"),
         }
-        publish(
-            run.store.objects, run.config.name, run.store.file(question, "protocol.json").read_bytes(), terms
-        )
+        protocol = run.store.file(question, "protocol.json").read_bytes()
+        publish(run.store.objects, run.config.name, protocol, terms, run.config.dataset.question)
 
     @cached_property
     def _segments(self) -> tuple[list[Manifest], list[str]]:

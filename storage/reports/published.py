@@ -1,5 +1,5 @@
-"""The folder that a web server may serve: the protocol of each collection under the SHA-256 of its bytes, beside
-`collection.json`, which says which one it is and on which terms it was made. Both are written once.
+"""The folder that a web server may serve, for each collection. The protocol under the SHA-256 of its bytes, `collection.json`,
+which says which one it is and on which terms it was made, and the client for browsers. All are written once.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ProtocolMismatch
@@ -14,11 +15,14 @@ from storage.formats import read_stamped, stamped
 from storage.objects.object_store import ObjectStore
 
 FOLDER = "published"
+CLIENT = Path(__file__).parents[2] / "clients" / "javascript"
 ANEW = "give the run another name, and ask anew"
 
 
-def publish(objects: ObjectStore, name: str, protocol: bytes, terms: Mapping[str, Any]) -> str:
-    """Publish a collection's protocol unless it is published already, and return its object's name.
+def publish(
+    objects: ObjectStore, name: str, protocol: bytes, terms: Mapping[str, Any], question: str = ""
+) -> str:
+    """Publish a collection's protocol unless it is published already, and return its object's name. `question`: in words.
 
     Raises:
         ProtocolMismatch: the collection was published on other terms, or what was published is no longer there as it was.
@@ -26,9 +30,16 @@ def publish(objects: ObjectStore, name: str, protocol: bytes, terms: Mapping[str
     digest = hashlib.sha256(protocol)
     place, index = f"{FOLDER}/{name}/{digest.hexdigest()}.json", f"{FOLDER}/{name}/collection.json"
     integrity = f"sha256-{base64.b64encode(digest.digest()).decode()}"
-    content = {"protocol": f"{digest.hexdigest()}.json", "integrity": integrity, "terms": dict(terms)}
+    content = {
+        "protocol": f"{digest.hexdigest()}.json",
+        "integrity": integrity,
+        "question": question,
+        "terms": dict(terms),
+    }
     if objects.size(index) is None:
         objects.create(place, protocol)
+        for file in sorted(CLIENT.iterdir()):
+            objects.create(f"{FOLDER}/{name}/{file.name}", file.read_bytes())
         objects.create(index, stamped("collection", content, indent=1))
     kept = read_stamped(objects, index, "collection", f"Restore it from a copy, or {ANEW}.")
     changed = [key for key in sorted({*terms, *kept["terms"]}) if terms.get(key) != kept["terms"].get(key)]

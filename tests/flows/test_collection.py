@@ -20,6 +20,7 @@ from ldptree.client import Client
 from ldptree.errors import ConfigError, DataError, LdptreeError, ProtocolMismatch
 from schemas.config import parse
 from storage.reports.lines import ReportLines
+from storage.reports.published import CLIENT
 from storage.store import Store
 from tasks.answers.inbox import OPEN
 from tasks.answers.receive import CONFLICTING, OTHER_PROTOCOL, SEEN, SIMULATED, UNREADABLE
@@ -43,6 +44,7 @@ def collection(room, **changes):
             "positive": "card",
             "public": "true",
             "drop": ["person", "zone"],
+            "question": "Who pays by card?",
         },
         "model": {"estimator": "correction", "base": "tree"},
         "privacy": {"epsilon": 2.0},
@@ -118,6 +120,10 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert index["protocol"] == f"{hashlib.sha256(text).hexdigest()}.json"
     assert text.decode() == protocol.to_json()
     assert protocol.campaign == "rides-asked"
+    client = {path.name: path.read_bytes() for path in CLIENT.iterdir()}
+    assert {path.name for path in folder.iterdir()} == {index["protocol"], "collection.json", *client}
+    assert all((folder / name).read_bytes() == content for name, content in client.items())
+    assert index["question"] == "Who pays by card?"
     page = (run.store.root / "runs" / "run" / "page.html").read_text()
     assert "No report has come yet." in page
     assert "This run failed" not in page
@@ -146,8 +152,15 @@ def test_terms_that_changed_since_people_were_asked_are_refused(room, asked, wha
     assert refused.value.exit_code == 5
 
 
+def test_a_consent_page_that_was_changed_stays_as_it_is(room):
+    page = room / "work" / "published" / "rides-asked" / "consent.html"
+    page.write_text("ours")
+    run_of(collection(room), room / "work")
+    assert page.read_text() == "ours"
+
+
 def test_a_published_protocol_that_was_edited_by_hand_is_refused(room):
-    (path,) = (room / "work" / "published" / "rides-asked").glob("*[0-9a-f].json")
+    (path,) = (room / "work" / "published" / "rides-asked").glob("?" * 64 + ".json")
     path.write_bytes(path.read_bytes().replace(b'"epsilon":2.0', b'"epsilon":9.0') + b" ")
     with pytest.raises(ProtocolMismatch, match="not the protocol that was published, by its SHA-256"):
         run_of(collection(room), room / "work")

@@ -27,6 +27,8 @@ from ldptree.client import Client, Report
 from ldptree.errors import LdptreeError
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.protocol.protocol import Protocol
+from storage.objects.folder import FolderObjects
+from storage.reports.published import publish
 
 FOLDER = Path(__file__).parents[2] / "clients" / "javascript"
 MODULES = sorted(FOLDER.glob("*.js"))
@@ -64,12 +66,17 @@ class Intake(SimpleHTTPRequestHandler):
         pass
 
 
+def published(room: Path, protocol: str, epsilon: float) -> Path:
+    """A folder with the client and one protocol, as a run publishes it."""
+    name = f"of-{len(list(room.glob('published/*')))}"
+    publish(FolderObjects(room), name, protocol.encode(), {"epsilon": epsilon}, "How do you pay?")
+    return room / "published" / name
+
+
 @pytest.fixture
 def intake(tmp_path: Path) -> Iterator[tuple[str, type[Intake], Path]]:
     """Address, settings, and folder of a server with the client and one protocol."""
-    folder = tmp_path / "published"
-    shutil.copytree(FOLDER, folder)
-    (folder / "protocol.json").write_text(protocol_of("oue").to_json())
+    folder = published(tmp_path, protocol_of("oue").to_json(), 1.0)
     settings = type("IntakeOfOneTest", (Intake,), {"received": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(settings, directory=folder))
     thread = threading.Thread(target=server.serve_forever)
@@ -500,7 +507,7 @@ def test_nothing_is_given_out_that_the_browser_could_not_keep(browser: Any, inta
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser: Any, intake: Any) -> None:
-    url, settings, _ = intake
+    url, settings, folder = intake
     page = browser.new_context(viewport={"width": 360, "height": 800}).new_page()
     requests: list[str] = []
     written: list[str] = []
@@ -513,6 +520,7 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     assert re.search(
         r"at most 73\.2 in a hundred .* of 1 in a hundred, at most 2\.7\.", page.inner_text("#odds")
     )
+    assert page.inner_text("#question").endswith("pay? You are asked for “paid”, beside “miles”, “company”.")
     seen: dict[str, set[str]] = {"#again": set(), "#other": set()}
     for button in ["#again"] * 8 + ["#other"] * 8:
         person = page.inner_text("#made-up")
@@ -547,18 +555,35 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     assert (report.protocol, report.simulation) == (protocol_of("oue").digest, False)
     assert {requested.removeprefix(url).lstrip("/") for requested in requests} <= {
         *(path.name for path in MODULES),
-        *("consent.html", "protocol.json", "reports", "data:,"),
+        *("consent.html", "collection.json", "reports", "data:,"),
+        json.loads((folder / "collection.json").read_bytes())["protocol"],
     }
     assert [text for text in written if "500" not in text] == []
 
 
 @pytest.mark.slow
 @pytest.mark.browser
+def test_the_consent_page_asks_by_no_protocol_but_the_published_one(browser: Any, intake: Any) -> None:
+    url, _, folder = intake
+    (path,) = folder.glob("?" * 64 + ".json")
+    path.write_text(protocol_of("grr").to_json())
+    page = browser.new_page()
+    page.goto(f"{url}/consent.html")
+    page.wait_for_selector("#odds:has-text('Nothing was sent.')")
+    assert not page.is_visible("#asked")
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
 @pytest.mark.parametrize("number", range(len(VECTORS)), ids=[vector["mechanism"] for vector in VECTORS])
-def test_the_consent_page_shows_every_question(browser: Any, intake: Any, number: int) -> None:
+def test_the_consent_page_shows_every_question(
+    browser: Any, intake: Any, tmp_path: Path, number: int
+) -> None:
     url, _, folder = intake
     protocol = VECTORS[number]["protocol"]
-    (folder / "protocol.json").write_text(serialize.canonical(protocol))
+    for path in published(tmp_path, serialize.canonical(protocol), protocol["epsilon"]).glob("*.json"):
+        shutil.copy(path, folder)
     page = browser.new_page()
     page.goto(f"{url}/consent.html")
     if "simulation" in protocol:

@@ -108,7 +108,7 @@ def test_the_wheels_have_every_file_and_no_folder_of_the_other(wheels):
     kept = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, check=True, capture_output=True, text=True)
     rooms = {
         "ldptree": wheels[0],
-        **dict.fromkeys(("schemas", "storage", "tasks", "flows", "configs"), wheels[1]),
+        **dict.fromkeys(("schemas", "storage", "tasks", "flows", "configs", "clients"), wheels[1]),
         "ldptree_benchmark": wheels[2],
     }
     for wheel in wheels:
