@@ -73,7 +73,7 @@ class Inbox:
             if self.segment < 0:
                 numbers = [int(path.stem) for path in self.folder.glob("*.jsonl") if path.stem.isdigit()]
                 part = self.folder / f"{max(numbers, default=0) + 1:08}.part"
-                self.segment = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                self.segment = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
                 self.written, self.end = 0, time.monotonic() + self.seconds
                 os.fsync(self.directory)
             written = os.write(self.segment, content)
