@@ -5,17 +5,20 @@ The arithmetic is in `ldptree.audit`.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from rich.table import Table
 
 from flows.command.streams import make_console, print_json
+from ldptree.audit.answers import ALARM, judge_answers
 from ldptree.audit.empirical import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, MOST_VALUES, enumerated
 from ldptree.coins import Words
@@ -29,6 +32,8 @@ from ldptree.mechanisms import (
     mechanism_for,
     number_mechanism_for,
 )
+from schemas.named_files import read_fault, shown_path
+from tasks.answers.receive import read_protocol_at
 
 LABELS = ("class", "number")
 OF_NUMBERS = {kind.name: choice for choice, kind in NUMBER_MECHANISMS.items()}
@@ -40,16 +45,18 @@ EVERY = (
 """Mechanisms that "all" stands for, which a real holder may use on some kind of label and number of classes."""
 _BAR = 16
 _MOST_ASKED = 10**7
+_MOST_BYTES = 2**28
+_SHOWN = 10
 
 
 def run_audit(
     mechanism: str,
     *,
     label: str,
-    epsilon: float,
+    epsilon: float | None,
     cells: int,
     classes: int,
-    reports: int | None,
+    reports: str | None,
     seed: int | None,
     holders: int,
     as_json: bool,
@@ -60,12 +67,15 @@ def run_audit(
         ConfigError: no such mechanism, or a parameter is wrong.
     """
     names = named(mechanism, label, classes)
-    _check(epsilon, cells, classes, reports)
+    if epsilon is None:
+        raise ConfigError("--epsilon: say what is claimed, as --epsilon 1")
+    n_asked = None if reports is None else _whole(reports)
+    _check(epsilon, cells, classes, n_asked)
     makers = {name: _maker(name, label, epsilon, classes) for name in names}
     subjects = {name: make(cells) for name, make in makers.items()}
-    words = Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
+    words = _words(seed)
     exact = {name: enumerated(make, cells, words) for name, make in makers.items()}
-    n_reports = reports_for(epsilon) if reports is None else reports
+    n_reports = n_asked or reports_for(epsilon)
     audits = audit(subjects, words, n_reports=n_reports, claim=epsilon, exact=exact, n_holders=holders)
     stands = not any(outcome.is_beaten for outcome in audits)
     if as_json:
@@ -93,6 +103,54 @@ def run_audit(
     else:
         show(audits, holders=holders)
     return stands
+
+
+def audit_answers(protocol: Path, reports: str | None, row: str, *, seed: int | None, as_json: bool) -> bool:
+    """Judge a client's answers for one made-up row, and print; whether nothing is wrong with them.
+
+    Raises:
+        ConfigError, DataError, ProtocolMismatch: a file is not there or holds something else, or the row does not fit.
+    """
+    if reports is None:
+        raise ConfigError("--row: name the file of a client's answers too, as --reports answers.jsonl")
+    published = read_protocol_at(protocol, "audit")
+    if (fault := read_fault(Path(reports), _MOST_BYTES)) is not None:
+        raise ConfigError(f"--reports {shown_path(reports)}: {fault}. Name a file with one report a line.")
+    try:
+        content = json.loads(row)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ConfigError('--row: give the row and its label as JSON, as \'{"miles": 1.5, "paid": "cash"}\'')
+    lines = [line for line in Path(reports).read_text(encoding="utf-8", errors="replace").split("\n") if line]
+    verdict = judge_answers(published, lines, content, _words(seed))
+    if as_json:
+        print_json({**asdict(verdict), "alarm": ALARM, "is_honest": verdict.is_honest})
+        return verdict.is_honest
+    for what, count in verdict.impossible.items():
+        print(f"{count:,} lines are {what}: no client that follows the protocol sends them.")
+    for way, chance in [*verdict.misfits.items()][:_SHOWN]:
+        print(f"{way}: does not follow the law (honest answers differ as much with chance {chance:.1g}).")
+    if len(verdict.misfits) > _SHOWN:
+        print(f"... and {len(verdict.misfits) - _SHOWN:,} other ways to look at them.")
+    print(
+        f"{verdict.n:,} answers, looked at in {verdict.n_ways:,} ways: "
+        f"{'nothing is wrong' if verdict.is_honest else 'this client does not keep what the protocol promises'}. An honest "
+        f"client is blamed once in {1 / ALARM:,.0f} tests. A bit that is set {100 * verdict.detected:.1f} points too often is "
+        "noticed in 95 of 100."
+    )
+    return verdict.is_honest
+
+
+def _whole(reports: str) -> int:
+    """The number of reports to draw. Raises ConfigError."""
+    if not reports.isdecimal() or not int(reports):
+        raise ConfigError(f"--reports {reports}: a whole number above 0; a file of answers goes with --row")
+    return int(reports)
+
+
+def _words(seed: int | None) -> Words:
+    return Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
 
 
 def _check(epsilon: float, cells: int, classes: int, reports: int | None) -> None:

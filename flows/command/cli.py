@@ -364,9 +364,13 @@ def export(
 @app.command(epilog="Example: ldptree audit grr --epsilon 1 --cells 8")
 def audit(
     mechanism: Annotated[
-        str, typer.Argument(help="A mechanism, or all that real people may use.", autocompletion=_mechanisms)
+        str,
+        typer.Argument(
+            help="A mechanism, or all that real people may use; with --row a protocol.json.",
+            autocompletion=_mechanisms,
+        ),
     ],
-    epsilon: Annotated[float, typer.Option(help="The claim.")],
+    epsilon: Annotated[float | None, typer.Option(help="The claim.")] = None,
     cells: Annotated[int, typer.Option(min=1, help="Cells of the tree.")] = 4,
     classes: Annotated[
         int, typer.Option(min=2, help="Classes of the label, or levels of a joint report's number.")
@@ -375,7 +379,14 @@ def audit(
         str, typer.Option(help="The kind of label beside the cell: a class, or a number; all has both.")
     ] = "class",
     reports: Annotated[
-        int | None, typer.Option(help="Reports drawn for each input; by default enough for the claim.")
+        str | None,
+        typer.Option(
+            help="Reports drawn for each input; by default enough for the claim. With --row: a file of a client's answers."
+        ),
+    ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(help="A made-up row with its label, as JSON, for which a client drew all of --reports."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The seed of repeatable coins; by default the system's.")
@@ -386,8 +397,12 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Test whether a mechanism keeps the epsilon it claims; exit code 4 if it does not."""
-    from flows.command.audit import run_audit
+    from flows.command.audit import audit_answers, run_audit
 
+    if row is not None:
+        if not audit_answers(Path(mechanism), reports, row, seed=seed, as_json=as_json):
+            raise typer.Exit(BudgetError.exit_code)
+        return
     stands = run_audit(
         mechanism,
         label=label,

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldptree import serialize
 from ldptree.client.budget import ANSWERING, KeptAnswers, Memory, QuestionKey
@@ -216,21 +217,32 @@ class Client:
             )
         return report
 
+    def simulate(
+        self, x: Mapping[str, Any] | Sequence[Any], y: Any, n: int, words: Words
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        """Answers of n people with the same made-up row. The values that they hide, int64 [n], payloads, uint8 [n, bytes], and
+        the outputs that they are about, int64 [n].
+
+        Raises DataError. Nothing is kept or charged: to send two of them about somebody real would spend epsilon twice.
+        """
+        label = self._label(y) if self.protocol.label_classes else _number(y)
+        rows, outputs = np.repeat(self._row(x), n, axis=0), self.protocol.draw_outputs(n, words)
+        values = self.protocol.values(rows, [label] * n, words=words, outputs=outputs)
+        mechanism = self.protocol.mechanism
+        payloads = mechanism.pack(mechanism.randomize(values, words))
+        return values, payloads, np.zeros(n, dtype=np.int64) if outputs is None else outputs
+
     def _draw(self, x: Mapping[str, Any] | Sequence[Any], y: Any) -> Report:
         """A report from fresh coins."""
         words = Words.system() if self._words is None else self._words
-        label = self._label(y) if self.protocol.label_classes else _number(y)
-        row, outputs = self._row(x), self.protocol.draw_outputs(1, words)
-        value = self.protocol.values(row, [label], words=words, outputs=outputs)
-        mechanism = self.protocol.mechanism
-        payload = mechanism.pack(mechanism.randomize(value, words)).tobytes()
+        _, payloads, outputs = self.simulate(x, y, 1, words)
         (round_number,) = self.protocol.rounds
         return Report(
             protocol=self.protocol.digest,
             round=round_number,
             id=words.block(2).tobytes().hex(),
-            payload=payload,
-            output=None if outputs is None else int(outputs[0]),
+            payload=payloads.tobytes(),
+            output=int(outputs[0]) if self.protocol.n_outputs > 1 else None,
             simulation=words.is_seeded,
         )
 

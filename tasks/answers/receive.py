@@ -206,6 +206,18 @@ def add_each_once(lines: ReportLines, sums: RawSums) -> None:
         sums.add(mechanism.unpack(packed), outputs if sums.protocol.n_outputs > 1 else None)
 
 
+def read_protocol_at(path: Path, option: str) -> Protocol:
+    """The protocol in a file, which an option names. Raises ConfigError where none is there, ProtocolMismatch."""
+    if (fault := read_fault(path, MOST_DOCUMENT)) is not None:
+        raise ConfigError(f"{option} {shown_path(path)}: {fault}. Name the protocol.json.")
+    try:
+        return Protocol.from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ProtocolMismatch(f"{path}: not a protocol (it is no text in UTF-8).") from None
+    except ProtocolMismatch as refusal:
+        raise ProtocolMismatch(f"{path}: {refusal}") from None
+
+
 def receive(protocol: Path, reports: Path) -> Received:
     """Everything below a folder, under the protocol in a file.
 
@@ -213,18 +225,9 @@ def receive(protocol: Path, reports: Path) -> Received:
         ConfigError: the file or the folder is not there, or there is no file of reports in it.
         ProtocolMismatch: the file holds no whole protocol.
     """
-    if (fault := read_fault(protocol, MOST_DOCUMENT)) is not None:
-        raise ConfigError(f"--protocol {shown_path(protocol)}: {fault}. Name the protocol.json.")
-    try:
-        text = protocol.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ProtocolMismatch(f"{protocol}: not a protocol (it is no text in UTF-8).") from None
+    received = Received.under(read_protocol_at(protocol, "--protocol"))
     if (fault := folder_fault(reports)) is not None:
         raise ConfigError(f"--reports {shown_path(reports)}: {fault}.")
-    try:
-        received = Received.under(Protocol.from_json(text))
-    except ProtocolMismatch as refusal:
-        raise ProtocolMismatch(f"{protocol}: {refusal}") from None
     try:
         files, others = files_of(reports)
     except OSError as error:

@@ -1,6 +1,7 @@
 """`ldptree audit`: the table, the JSON object, and what the command exits with."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from flows.command.audit import EVERY, _gone_through
 from flows.command.main import main
+from ldptree import serialize
+from ldptree.client import Client
 from ldptree.mechanisms.oracles.grr import Grr
 
 
@@ -42,6 +45,41 @@ def test_every_mechanism_that_holders_may_use_is_audited_together(typed):
     } <= set(EVERY)
     assert "number_response" in EVERY
     assert not {"laplace", "number_laplace"} & set(EVERY)
+
+
+def test_a_client_is_judged_by_its_answers_for_one_made_up_row(typed, tmp_path):
+    vector = json.loads((Path(__file__).parents[2] / "docs/client/vectors.json").read_text())[0]
+    text, answer = serialize.canonical(vector["protocol"]), vector["answers"][0]
+    client = Client(text, max_epsilon=64.0, lifetime_epsilon=1000.0, memory={})
+    lines = [client.report(answer["row"], answer["label"], holder=f"{i}").to_json() for i in range(1000)]
+    (tmp_path / "protocol.json").write_text(text)
+    (tmp_path / "answers.jsonl").write_text("\n".join(lines))
+    words = (tmp_path / "protocol.json", "--seed", 1, "--reports", tmp_path / "answers.jsonl", "--row")
+    row = json.dumps(answer["row"] | {"paid": answer["label"]})
+    code, out, _ = typed(*words, row)
+    assert code == 0
+    assert "1,000 answers" in out
+    assert "nothing is wrong. An honest client is blamed once in 10,000 tests" in out
+    (tmp_path / "answers.jsonl").write_text("\n".join([*lines, *lines[:2]]))
+    code, out, _ = typed(*words, row, "--json")
+    verdict = json.loads(out)
+    assert (code, verdict["is_honest"]) == (4, False)
+    assert verdict["impossible"] == {"under an id that was there before": 2}
+    code, out, _ = typed(*words, json.dumps(answer["row"] | {"paid": "card"}))
+    assert code == 4
+    assert "does not follow the law" in out
+    for wrong, message in (
+        ((*words, "[]"), "--row: give the row and its label as JSON"),
+        ((*words, "{}"), "the row has no 'paid'"),
+        ((words[0], "--row", row), "--row: name the file of a client's answers too"),
+        ((words[0], "--row", row, "--reports", "nowhere"), "--reports nowhere: no such file"),
+        (("grr", "--row", row, "--reports", words[4]), "audit grr: no such file"),
+        (("grr", "--epsilon", 1, "--reports", "answers.jsonl"), "a file of answers goes with --row"),
+        (("grr",), "--epsilon: say what is claimed"),
+    ):
+        code, _, err = typed(*wrong)
+        assert message in err
+        assert code in {2, 3}
 
 
 def test_a_label_may_be_a_number(typed):
