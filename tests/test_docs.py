@@ -7,13 +7,20 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from page_truth.reading import count_words, read
 
+from ldptree import serialize
+from ldptree.mechanisms import CHOICES, mechanism_for
+from ldptree.protocol.protocol import Protocol
 from tasks.page.captions import GLOSSARY
 
 ROOT = Path(__file__).parents[1]
@@ -80,6 +87,30 @@ def prose_in(value: object) -> Iterator[str]:
             yield from prose_in(one)
     elif isinstance(value, str):
         yield value
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_the_lines_that_recompute_epsilon_give_what_the_client_computes(language, tmp_path):
+    """Of every mechanism and of several epsilons; the client's is rounded up."""
+    text = (ROOT / "docs/reference/protocol.md").read_text()
+    (lines,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    program = {"python": sys.executable, "javascript": shutil.which("node")}[language]
+    if program is None:
+        pytest.skip("no Node on this machine")
+    script = tmp_path / {"python": "epsilon.py", "javascript": "epsilon.mjs"}[language]
+    script.write_text(lines)
+    vectors = json.loads((ROOT / "docs/client/vectors.json").read_text())
+    protocols = [Protocol.from_json(serialize.canonical(vector["protocol"])) for vector in vectors]
+    protocols += [
+        replace(protocols[0], mechanism=mechanism_for(name, epsilon, 3, 2), epsilon=64.0)
+        for name in CHOICES
+        for epsilon in (0.3, 5.0)
+        if name not in {"auto", "laplace"}
+    ]
+    for protocol in {repr(protocol.mechanism): protocol for protocol in protocols}.values():
+        (tmp_path / "protocol.json").write_text(protocol.to_json())
+        given = subprocess.check_output([program, script, tmp_path / "protocol.json"])
+        assert float(given) == pytest.approx(protocol.epsilon_exact, rel=1e-9)
 
 
 def test_hand_written_words_are_few():
