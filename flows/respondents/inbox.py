@@ -15,8 +15,11 @@ from flows.executors import Pending, known
 from flows.respondents.respondents import Respondents
 from schemas.manifest import Manifest, Record
 from schemas.named_files import shown_path
-from storage.reports.published import publish
+from storage.reports.published import FOLDER, publish
 from tasks.answers.inbox import collect, list_segments, receive
+from tasks.artifacts import read_protocol
+from tasks.page.data import Privacy
+from tasks.page.privacy import write_actors
 from tasks.perturb import Form
 
 
@@ -56,8 +59,11 @@ class Inbox(Respondents):
             "collection.expected_holders": self.n_asked,
             **run.asking.model_dump(mode="json"),
         }
-        protocol = run.store.file(question, "protocol.json").read_bytes()
-        publish(run.store.objects, run.config.name, protocol, terms, run.config.dataset.question)
+        protocol = read_protocol(run.store, question)
+        privacy = Privacy(epsilon=protocol.epsilon, epsilon_exact=protocol.epsilon_exact, on_devices=True)
+        objects, name, text = run.store.objects, run.config.name, run.store.file(question, "protocol.json")
+        publish(objects, name, text.read_bytes(), terms, run.config.dataset.question)
+        objects.put(f"{FOLDER}/{name}/actors.json", write_actors(privacy, is_scored=False))
 
     @cached_property
     def _segments(self) -> tuple[list[Manifest], list[str]]:

@@ -191,8 +191,6 @@ SAYS = {
     "open shown": "What people show: everybody can see it, exactly, and link it with whatever else is known of them.",
     "open mask": "The mask: which features a person protects is published with what they show.",
     "open cells": "The groups a person could be in, which each sent with their answer: part of the mask can be read from them.",
-    "open scores": "The private {nouns} behind the scores: only a trial may read them.",
-    "open scores, a release": "The private {nouns} behind the scores: this page has exact counts of them.",
     "protected": "The label, {target}, and of the features {features}.",
     "protected label": "The label, {target}. No feature is protected in this run.",
     "protected all": "The label, {target}, every feature, and which of them a person protects.",
@@ -360,6 +358,21 @@ PRUNE = {
     "variance": "Groups with little evidence take the prediction of a larger group above them.",
     "paper": "Groups with little evidence take a larger one's prediction, by the bounds of the LPCT paper.",
 }
+ACTORS = {
+    "device": ("The device", "own row, question, report, cost", "until its memory is deleted"),
+    "people": ("The people’s side", "their rows, who answered", "as they decide"),
+    "relay": (
+        "A relay, proxy or network",
+        "address, time and size; the report where TLS ends",
+        "as its logs say",
+    ),
+    "intake": ("The intake", "reports with their ids, as they come", "until the inbox is emptied"),
+    "curator": ("The curator", "what was sent, totals, model", "until deleted"),
+    "reader": ("A reader of the model", "model, page", "once published, for good"),
+    "seed": ("Anyone with the seed", "each answer without noise", "for good"),
+    "scores": ("The scoring", "rows kept aside, exactly", "until deleted"),
+}
+"""Who a party is, what it sees, and for how long."""
 GLOSSARY = {
     "report": "The scrambled message a person sends.",
     "ε": "Epsilon, the privacy cost. Lower is safer.",

@@ -28,6 +28,7 @@ from tasks.page.captions import (
 )
 from tasks.page.charts import Axis, Branch, draw_tree
 from tasks.page.data import AtEpsilon, Check, Run, Score
+from tasks.page.privacy import BEFORE, list_actors, say_mechanism, say_question
 from tasks.page.summary import FEW_CLASSES, find_reference, has_groups, name_score, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
@@ -491,8 +492,6 @@ def tabulate_curve(run: Run, curve: CurveLine) -> Table:
 
 def tabulate_rounds(run: Run) -> Table:
     """Every question, and what it spends."""
-    from tasks.page.privacy import say_mechanism, say_question
-
     rows, unit = [], Unit("number", run.label_sd, run.unit)
     for number, asked in enumerate(run.privacy.asked, 1):
         ends = ""
@@ -519,6 +518,23 @@ def tabulate_features(run: Run) -> Table:
             shown = f"{units.count(feature.protects)} of {units.count(run.n_private)}"
         rows.append((feature.name, feature.declared, shown))
     return Table("Who protects what", ("Column", "Declared", "Protected by"), tuple(rows))
+
+
+def tabulate_actors(run: Run) -> Table:
+    """Tabulate who sees what, for how long, and how far a belief may move."""
+    rows = tuple(
+        (
+            actor.who,
+            actor.sees,
+            actor.keeps,
+            "–"
+            if actor.believes is None
+            else (units.percent if actor.believes < 0.99 else units.sure)(actor.believes),
+        )
+        for actor in list_actors(run.privacy, is_scored=run.scores is not None)
+    )
+    heads = ("Who", "Sees", "Keeps it", f"A belief of {units.percent(BEFORE, 0)} becomes at most")
+    return Table("Who sees what", heads, rows)
 
 
 def tabulate_rows(run: Run) -> Table:
@@ -557,7 +573,7 @@ def order_checks(run: Run) -> list[Check]:
 
 
 def group_met(checks: Sequence[Check]) -> dict[str, list[str]]:
-    """The checks that are met, by whose rows meet them."""
+    """The checks that are met, by whose rows meet them; several columns that lie in their ranges are counted."""
     zones_of: dict[str, list[str]] = {}
     for check in checks:
         if check.ok:
@@ -565,4 +581,8 @@ def group_met(checks: Sequence[Check]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name, zones in zones_of.items():
         groups.setdefault(" and ".join(dict.fromkeys(zones)), []).append(name)
+    for whose, names in groups.items():
+        others = [name for name in names if " is between " not in name]
+        if len(names) - len(others) > 1:
+            groups[whose] = [*others, f"{units.count(len(names) - len(others))} columns lie in their ranges"]
     return groups

@@ -1,19 +1,23 @@
-"""Say what left a holder's hands and what it reveals, in fixed sentences with the run's figures."""
+"""Say what left a holder's hands, what it reveals and who sees what, in fixed sentences with the run's figures."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
-from tasks.page.captions import ABOUT, ALIKE, CLAIMS, MECHANISMS, NOBODY, SAYS, SHAPES, Sentence, say
-from tasks.page.data import AskedQuestion, Run
+from tasks.page.captions import ABOUT, ACTORS, ALIKE, CLAIMS, MECHANISMS, NOBODY, SAYS, SHAPES, Sentence, say
+from tasks.page.data import AskedQuestion, Privacy, Run
 from tasks.page.summary import say_asked
 from tasks.page.units import Unit, label_unit
 
 MOST_WARNINGS = 3
+BEFORE = 0.01
+"""A belief before the report, such as that a person paid in cash."""
 
 
 @dataclass(frozen=True)
@@ -301,9 +305,6 @@ def _open(run: Run) -> tuple[Sentence, ...]:
         is_plain = "(" not in run.where  # whoever protects data reads no SQL
         sentences.append(say("open where", where=run.where) if is_plain else say("open condition"))
     sentences.append(say("open public", n=units.count(run.n_public), nouns=run.nouns))
-    if run.scores is not None:
-        key = "open scores" if run.is_simulation else "open scores, a release"
-        sentences.append(say(key, nouns=run.nouns))
     return tuple(sentences)
 
 
@@ -330,3 +331,41 @@ def warnings(run: Run) -> list[Caution]:
         if run.privacy.holder == "row":
             cautions.append(Caution(CLAIMS["two"], say_person(run)))
     return cautions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor:
+    """A party of a run: who it is, what it sees, for how long it keeps that, and its belief of 1 % afterwards at most.
+
+    `believes` is None of the person's own side, which knows the truth, and 1 of those who read the truth or can undo the noise.
+    """
+
+    who: str
+    sees: str
+    keeps: str
+    believes: float | None
+
+
+def list_actors(privacy: Privacy, *, is_scored: bool) -> list[Actor]:
+    """List the parties from the person outward. `is_scored`: private rows that were kept aside are read for scores."""
+    who = ["device", "relay", "intake"] if privacy.on_devices else ["people"]
+    who += ["curator", "reader", *(["seed"] if privacy.seeded else []), *(["scores"] if is_scored else [])]
+    bound = 1.0 if privacy.form == "totals" else most_believed(privacy)
+    beliefs = {"device": None, "people": None, "seed": 1.0, "scores": 1.0}
+    return [
+        Actor(who=ACTORS[key][0], sees=ACTORS[key][1], keeps=ACTORS[key][2], believes=beliefs.get(key, bound))
+        for key in who
+    ]
+
+
+def most_believed(privacy: Privacy) -> float:
+    """Return the most that a belief of 1 % becomes by all that a person sent, by Bayes' rule at epsilon as recomputed."""
+    odds = BEFORE / (1.0 - BEFORE) * math.exp(privacy.epsilon_exact or privacy.epsilon)
+    return odds / (1.0 + odds)
+
+
+def write_actors(privacy: Privacy, *, is_scored: bool) -> bytes:
+    """Return the table as JSON."""
+    content: dict[str, Any] = {"epsilon": privacy.epsilon, "belief_before": BEFORE}
+    content["actors"] = [vars(actor) for actor in list_actors(privacy, is_scored=is_scored)]
+    return json.dumps(content, ensure_ascii=False, indent=1).encode()

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections import Counter
@@ -121,9 +122,15 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert text.decode() == protocol.to_json()
     assert protocol.campaign == "rides-asked"
     client = {path.name: path.read_bytes() for path in CLIENT.iterdir()}
-    assert {path.name for path in folder.iterdir()} == {index["protocol"], "collection.json", *client}
+    assert {path.name for path in folder.iterdir()} == {
+        index["protocol"], "collection.json", "actors.json", *client
+    }  # fmt: skip
     assert all((folder / name).read_bytes() == content for name, content in client.items())
     assert index["question"] == "Who pays by card?"
+    actors = json.loads((folder / "actors.json").read_bytes())["actors"]
+    assert [actor["who"] for actor in actors][:3] == ["The device", "A relay, proxy or network", "The intake"]
+    odds = math.exp(protocol.epsilon_exact) / 99
+    assert [actor["believes"] for actor in actors[1:]] == pytest.approx([odds / (1 + odds)] * 4)
     page = (run.store.root / "runs" / "run" / "page.html").read_text()
     assert "No report has come yet." in page
     assert "This run failed" not in page

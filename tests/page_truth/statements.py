@@ -114,8 +114,6 @@ WORDS_ONLY = frozenset(
         "open mask",
         "open cells",
         "open condition",
-        "open scores",
-        "open scores, a release",
         "protected all",
         "weighing",
         "curves",

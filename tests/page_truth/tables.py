@@ -31,9 +31,26 @@ def check_table(run: Run, table: Element) -> list[str]:
         return check_bins(run, rows)
     if heads[0].startswith("Group of"):
         return check_cells(run, heads, rows)
+    if heads[0] == "Who":
+        return check_actors(run, rows)
     if heads[1:] == ["Public", "Private"]:
         return check_counts(run, rows)
     return []
+
+
+def check_actors(run: Run, rows: list[list[str]]) -> list[str]:
+    """Who learns something believes a thing of 1 in 100 as much as the odds of all questions to one person allow, or knows it."""
+    privacy = run.facts["privacy"]
+    odds = math.exp(privacy["epsilon_exact"]) / 99.0
+    allowed = {"–", "100\u202f%", f"{100 * odds / (1 + odds):.1f}\u202f%".replace("\u202f", " "), "100 %"}
+    faults = [f"{row[0]} believes {row[-1]}" for row in rows if row[-1] not in allowed]
+    knows = {row[0] for row in rows if row[-1] == "100 %"}
+    expected = {"Anyone with the seed"} if privacy["seeded"] else set()
+    expected |= {"The scoring"} if run.scores is not None else set()
+    expected |= {"The curator", "A reader of the model"} if privacy["form"] == "totals" else set()
+    return faults + (
+        [] if knows == expected else [f"{sorted(knows)} know the truth, expected {sorted(expected)}"]
+    )
 
 
 ORDER = (
