@@ -77,6 +77,13 @@ SAYS = {
     "stopped": "Nobody was asked and no privacy was spent. Correct what is named below before the next run.",
     "waiting": "The question is published. Run it again when reports have come.",
     "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
+    # a plan's, of a run that nobody has taken part in
+    "plan better": "Collect if the public model may be {wrong}: {people} people at epsilon {epsilon}{own} would then {does}.",
+    "plan alike": "No practical difference at {where}, even where the public model is {wrong}.",
+    "plan close": "Too close to call at {where}. Where the public model is {wrong}, reports would {does}, {doubt}.",
+    "plan finds": "If it is wrong by more, reports would find {finds}.",
+    "plan instead": "Where it is wrong by {size}, {people} people at epsilon {epsilon} would {does}.",
+    "plan beyond": "On people {whom}, reports would {does} on average.",
     # cards
     "gain": "{gain} (95{narrow}% interval {low} to {high}) beside {reference}, the best of public rows. Grey band: "
     "±{margin} counts as none.",

@@ -10,6 +10,7 @@ from ldptree.planning.backwards import Need
 from ldptree.planning.detection import LEVEL, POWER
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART
+from tasks.page.captions import say
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import fill
@@ -34,7 +35,8 @@ WHERE = {
 class PlanWords:
     """Everything a plan says.
 
-    verdict  in a line.
+    key      of the verdict, in `captions.CHIPS`.
+    verdict  in words.
     lead     what it rests on, and what is expected: sentences.
     grid     a row for each epsilon and number of people.
     ways     the same by the way in which people differ.
@@ -42,6 +44,7 @@ class PlanWords:
     assumes  how it was computed: sentences.
     """
 
+    key: str
     verdict: str
     lead: tuple[str, ...]
     grid: Table
@@ -53,6 +56,7 @@ class PlanWords:
 def say_plan(plan: CollectionPlan) -> PlanWords:
     """The words of a plan."""
     first, best = _first(plan), _best(plan.forecasts)
+    key = _decide(first, plan.difference.size)
     share = plan.difference.share
     whom = "half of the people" if share == 0.5 else f"{_percent(share)} of the people"
     wrong = f"wrong by {_size(plan, plan.difference.size)} for {whom}"
@@ -68,7 +72,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         f"{WHERE[plan.likely]}.",
         _say_one_answer(plan),
         f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
-        f"{_say_likely_gain(plan, first)}. Where the model is {wrong}, it has an expected {figure} of "
+        f"{_say_likely_gain(plan, first)}, if private people are no harder to predict. "
+        f"Where the model is {wrong}, it has an expected {figure} of "
         f"{_one(plan, first.public['planted'].mean)}, and they {_planted(plan, first)}.",
     ]
     if first.smallest is not None:
@@ -87,7 +92,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
                 "particular; a smaller error may be one for everybody."
             )
     return PlanWords(
-        verdict=_verdict(plan, first, best, wrong),
+        key=key,
+        verdict=_say_verdict(plan, key, first, best, wrong),
         lead=tuple(lead),
         grid=Table(
             "What each size would bring",
@@ -154,7 +160,8 @@ def describe_plan(plan: CollectionPlan, name: str) -> dict[str, Any]:
         "level": LEVEL,
         "power": POWER,
         "collect": _first(plan).is_worth_it,
-        "says": say_plan(plan).verdict,
+        "verdict": (words := say_plan(plan)).key,
+        "says": words.verdict,
         "public": {kind: asdict(expected) for kind, expected in plan.public.items()},
         "grid": [asdict(forecast) for forecast in plan.forecasts],
         "reach": None if plan.reach is None else asdict(plan.reach),
@@ -176,36 +183,51 @@ def _best(forecasts: Sequence[Forecast]) -> Forecast:
     return max(forecasts, key=lambda forecast: (forecast.gain["planted"].mean, forecast.holders))
 
 
-def _verdict(plan: CollectionPlan, first: Forecast, best: Forecast, wrong: str) -> str:
-    """Say what the configuration's own epsilon, the `first`, is worth; then what the `best` is, where that alone is worth it."""
-    is_own = first.epsilon == plan.epsilon
+def _decide(first: Forecast, size: float) -> str:
+    """Return the key of `captions.CHIPS` that a forecast comes to, beside a public model that is wrong by this size."""
     if first.is_worth_it:
-        return (
-            f"Collect if the public model may be {wrong}: {first.holders:,} people at epsilon {first.epsilon:g}"
-            f"{', as configured,' if is_own else ''} would then {_planted(plan, first)}."
+        return "better"
+    return "close" if first.is_enough or _is_blind(first, size) else "alike"
+
+
+def _is_blind(forecast: Forecast, size: float) -> bool:
+    return forecast.smallest is not None and forecast.smallest.error > size
+
+
+def _say_verdict(plan: CollectionPlan, key: str, first: Forecast, best: Forecast, wrong: str) -> str:
+    """Say what the configuration's own epsilon, the `first`, is worth; then what the `best` is, where that alone is worth it."""
+    own = ", as configured," if first.epsilon == plan.epsilon else ""
+    where = f"epsilon {first.epsilon:g}{own}" if own else "these sizes"
+    blind = _is_blind(first, plan.difference.size)
+    finds = "" if first.smallest is None else _found(plan, first)
+    sentences = [
+        say(
+            f"plan {key}",
+            people=f"{first.holders:,}",
+            epsilon=f"{first.epsilon:g}",
+            own=own,
+            where=where.rstrip(","),
+            wrong=wrong,
+            does=_planted(plan, first),
+            doubt=f"and find {finds}" if blind else "too noisy to count on",
         )
-    where = f"epsilon {first.epsilon:g}, as configured" if is_own else "these sizes"
-    is_blind = first.smallest is not None and first.smallest.error > plan.difference.size
-    if first.is_enough:
-        lack = "too few to find the error" if is_blind else "too noisy to count on the gain"
-        why = f"reports may not help, even where the public model is {wrong}: {lack}."
-    elif is_blind:
-        why = (
-            f"reports are too few or too noisy. Where the public model is {wrong}, they would {_planted(plan, first)}, and find "
-            f"{_found(plan, first)}."
+    ]
+    if key == "alike" and finds:
+        sentences.append(say("plan finds", finds=finds))
+    if key != "better" and best.is_worth_it:
+        sentences.append(
+            say(
+                "plan instead",
+                people=f"{best.holders:,}",
+                epsilon=f"{best.epsilon:g}",
+                size=_size(plan, plan.difference.size),
+                does=_planted(plan, best),
+            )
         )
-    else:
-        why = (
-            f"the public model is as good, even where it is {wrong}, unless you expect it to be wrong by more"
-            f"{'' if first.smallest is None else f' (reports would find {_found(plan, first)})'}."
-        )
-    instead = (
-        f" Where it is wrong by {_size(plan, plan.difference.size)}, {best.holders:,} people at epsilon {best.epsilon:g} would "
-        f"{_planted(plan, best)}."
-        if best.is_worth_it
-        else ""
-    )
-    return f"Not worth collecting at {where}: {why}{instead}{_say_beyond(plan, first)}"
+    beyond = first.gain.get("apart")
+    if key != "better" and beyond is not None and beyond.mean >= first.least:
+        sentences.append(say("plan beyond", whom=WHERE["apart"], does=_gains(plan, beyond.mean)))
+    return " ".join(sentence.text for sentence in sentences)
 
 
 def _say_one_answer(plan: CollectionPlan) -> str:
@@ -225,18 +247,10 @@ def _say_one_answer(plan: CollectionPlan) -> str:
 
 
 def _found(plan: CollectionPlan, first: Forecast) -> str:
-    """Say which errors of the public model reports would find, where that is known."""
+    """Say which errors of the public model reports would find."""
     assert first.smallest is not None
     least = _error(plan, first.smallest.error)
     return "no error" if least == "none" else f"errors from {least} on"
-
-
-def _say_beyond(plan: CollectionPlan, first: Forecast) -> str:
-    """Say what reports would gain on people whom the public model does not know, where it would count."""
-    beyond = first.gain.get("apart")
-    if beyond is None or beyond.mean < first.least:
-        return ""
-    return f" On people {WHERE['apart']}, reports would {_gains(plan, beyond.mean)} on average."
 
 
 def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:

@@ -207,7 +207,7 @@ def say_details(run: Run) -> str:
     """The paragraph under the heading, without what `say_finding` has of it."""
     scored = [] if run.scores or run.failure else [say("no scores")]
     sentences = [status(run)[1]] if run.failure else [*lead(run), *one_thing(run), *explain_finding(run)]
-    return " ".join(sentence.text for sentence in (*sentences, *scored))
+    return " ".join(f"{sentence.text.removesuffix('.')}." for sentence in (*sentences, *scored))
 
 
 def name_score(run: Run, score: Score, *, in_sentence: bool = False) -> str:

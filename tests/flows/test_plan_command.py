@@ -68,6 +68,7 @@ def test_a_plan_tells_a_grid_and_a_page_that_loads_nothing(typed, tmp_path):
             "power",
             "collect",
             "says",
+            "verdict",
         ),
         *("public", "grid", "reach", "detect"),
     }

@@ -11,6 +11,7 @@ from ldptree.planning.backwards import Need
 from ldptree.planning.detection import Findable
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.people import Difference
+from tasks.page.captions import CHIPS
 from tasks.page.plan import describe_plan, say_plan
 from tasks.scoring.forecast import Backwards, CollectionPlan, score_one_answer
 
@@ -113,21 +114,21 @@ def test_one_answer_is_scored_on_public_labels() -> None:
     [
         (
             Findable(error=0.08, difference=None),
-            ", unless you expect it to be wrong by more (reports would find errors from 8.0 points on).",
+            ". If it is wrong by more, reports would find errors from 8.0 points on.",
         ),
         (
             Findable(error=0.278, difference=None),
-            ", they would gain 0.0 points, and find errors from 27.8 points on.",
+            ", reports would gain 0.0 points, and find errors from 27.8 points on.",
         ),
-        (Findable(error=0.7, difference=None), ", they would gain 0.0 points, and find no error."),
-        (None, ", unless you expect it to be wrong by more."),
+        (Findable(error=0.7, difference=None), ", reports would gain 0.0 points, and find no error."),
+        (None, "."),
     ],
 )
 def test_advice_against_collecting_does_not_cover_larger_errors(smallest: Findable | None, told: str) -> None:
     said = verdict(replace(forecast(1.0, 0.0, 0.0), smallest=smallest))
     assert f"wrong by 10.0 points for half of the people{told}" in said
     # The public model is not praised where the reports are blind.
-    assert ("reports are too few or too noisy" in said) == ("they would gain" in told)
+    assert said.startswith("Too close to call" if "would gain" in told else "No practical difference")
 
 
 @pytest.mark.parametrize(("apart", "is_told"), [(0.001, False), (0.05, True)])
@@ -135,15 +136,15 @@ def test_what_people_beyond_the_public_rows_would_gain_is_told_where_it_counts(
     apart: float, is_told: bool
 ) -> None:
     said = verdict(forecast(1.0, 0.0, apart))
-    assert said.startswith("Not worth collecting at epsilon 1, as configured: the public model is as good")
+    assert said.startswith("No practical difference at epsilon 1, as configured, even where the public model")
     assert ("reports would gain 5.0 points on average" in said) == is_told
 
 
 def test_another_epsilon_is_advised_after_the_configured_one() -> None:
     said = verdict(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
-    assert said.startswith("Not worth collecting at epsilon 1, as configured: reports may not help")
+    assert said.startswith("Too close to call at epsilon 1, as configured. Where the public model")
     assert said.endswith(
-        "gain. Where it is wrong by 10.0 points, 5,000 people at epsilon 4 would gain 3.0 points."
+        "count on. Where it is wrong by 10.0 points, 5,000 people at epsilon 4 would gain 3.0 points."
     )
     own = verdict(forecast(1.0, 0.02, 0.0, is_worth_it=True), forecast(4.0, 0.03, 0.0, is_worth_it=True))
     assert own.startswith("Collect")
@@ -195,10 +196,10 @@ def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
 @pytest.mark.parametrize(
     ("gain", "is_number", "said"),
     [
-        (-0.004, False, "they would lose 0.4 points, and find no error."),
-        (-0.0004, False, "they would gain 0.0 points, and find no error."),
-        (-0.004, True, "they would raise the mean squared error by 0.0040, and find no error."),
-        (0.004, True, "they would lower the mean squared error by 0.0040, and find no error."),
+        (-0.004, False, "would lose 0.4 points, and find no error."),
+        (-0.0004, False, "would gain 0.0 points, and find no error."),
+        (-0.004, True, "would raise the mean squared error by 0.0040, and find no error."),
+        (0.004, True, "would lower the mean squared error by 0.0040, and find no error."),
     ],
 )
 def test_what_reports_would_lose_is_no_negative_gain(gain: float, is_number: bool, said: str) -> None:
@@ -231,4 +232,5 @@ def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
     found = plan_of(forecast(1.0, 0.01, 0.0), forecast(4.0, 0.03, 0.0, is_worth_it=True))
     made = describe_plan(found, "rides")
     assert not made["collect"]
-    assert made["says"].startswith("Not worth collecting")
+    assert made["says"].startswith("Too close to call")
+    assert CHIPS[made["verdict"]] == "Verdict: too close to call"
