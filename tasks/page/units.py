@@ -20,8 +20,8 @@ MOST_MORE = 3
 """Decimals that a figure may have beyond the usual ones."""
 SUFFIXES = {"share": f"{NARROW}%", "points": f"{FIXED}points"}
 LARGE = {1e12: "trillion", 1e9: "billion", 1e6: "million"}
-UNKNOWN = (("unknown",), ("Unknown",), ("missing",), ("Missing",))
-"""Levels that say that a value is not known."""
+MISSING = ("unknown", "missing")
+"""Levels that say, in any case, that there is no value."""
 CURRENCIES = ("$", "€", "£", "¥")
 """Units that stand before their figure."""
 
@@ -325,11 +325,10 @@ def say_condition(
     if condition.low is not None or condition.high is not None:
         stretch = _say_stretch(condition, unit, is_whole=is_whole and not condition.is_about)
         return f"{column} {stretch}" if is_named else stretch
-    if condition.levels in UNKNOWN and condition.is_not:
-        return f"{column} is known"
-    if condition.levels:
-        return f"{column} is {'not ' if condition.is_not else ''}{_or(condition.levels)}"
-    return f"{column} is {'known' if condition.is_not else 'missing'}"
+    levels = ["missing" if level.lower() in MISSING else level for level in condition.levels or MISSING[1:]]
+    if levels == ["missing"]:
+        return f"{column} is {'known' if condition.is_not else 'missing'}"
+    return f"{column} is {'not ' if condition.is_not else ''}{_or(levels)}"
 
 
 def _say_stretch(condition: Condition, unit: str, *, is_whole: bool) -> str:

@@ -111,3 +111,12 @@ def test_the_recomputed_epsilon_is_never_shown_below_what_it_is() -> None:
     shown = units.exact_epsilon(1.9999999991)
     assert shown.endswith("2.000\u202f000\u202f000")
     assert "1.500\u202f000\u202f001" in units.exact_epsilon(1.5000000001)
+
+
+@pytest.mark.parametrize("levels", [(), ("unknown",), ("Unknown",), ("missing",)])
+def test_a_group_without_a_value_says_that_it_is_missing_whatever_the_data_call_that(levels) -> None:
+    missing = Condition(column="pickup", levels=levels)
+    assert units.say_condition(missing) == "pickup is missing"
+    assert units.say_condition(replace(missing, is_not=True)) == "pickup is known"
+    both = replace(missing, levels=("O'Hare", *levels))
+    assert units.say_condition(both) == f"pickup is O'Hare{' or missing' if levels else ''}"
