@@ -87,7 +87,7 @@ SAYS = {
     # cards
     "gain": "{gain} (95{narrow}% interval {low} to {high}) beside {reference}, the best of public rows. Grey band: "
     "±{margin} counts as none.",
-    "gain of errors": "{gain} less error (95{narrow}% interval {low} to {high}) beside {reference}, the best of public rows. "
+    "gain of errors": "{gain} {than} error (95{narrow}% interval {low} to {high}) than {reference}, the best of public rows. "
     "Grey band: ±{margin} of the squared error counts as none.",
     "log loss": "Log loss got worse: {before} to {after}.",
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldptree.models.description import Cell
+from ldptree.models.description import Cell, Condition
 from tasks.page import summary, units
 from tasks.page.captions import Sentence, say
 from tasks.page.charts import Axis
@@ -75,7 +75,8 @@ def draw_groups(run: Run) -> Groups | None:
     rest = [pair for pair in cells if pair[0] not in numbers]
     if len(rest) == 1:
         shown, rest = [*shown, *rest], []
-    rows = [_row(run, number, cell) for number, cell in shown]
+    names = _name_apart(run, [cell for _, cell in shown])
+    rows = [_row(run, number, cell, name) for (number, cell), name in zip(shown, names, strict=True)]
     rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
     return Groups(
         heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
@@ -107,16 +108,28 @@ def _figures(run: Run, cell: Cell) -> Pair:
     return public, cell.answers[at] if cell.answers else None
 
 
-def _name(run: Run, cell: Cell) -> str:
+def _name_apart(run: Run, cells: Sequence[Cell]) -> list[str]:
+    """Name groups; those that would have the same name go by the conditions that they do not share."""
+    names = [_name(run, cell.path) for cell in cells]
+    for name in {name for name in names if names.count(name) > 1}:
+        alike = [at for at, own in enumerate(names) if own == name]
+        shared = set.intersection(*(set(cells[at].path) for at in alike))
+        for at in alike:
+            left = [condition for condition in cells[at].path if condition not in shared]
+            names[at] = _name(run, left, is_part=True) if left else name
+    return names
+
+
+def _name(run: Run, path: Sequence[Condition], *, is_part: bool = False) -> str:
     """Return the conditions of a group, of a long list the last ones, which tell neighbours apart."""
-    for start in range(max(len(cell.path), 1)):
-        name = ("… " if start else "") + say_path(cell.path[start:], run)
+    for start in range(max(len(path), 1)):
+        name = ("… " if start or is_part else "") + say_path(path[start:], run)
         if len(name) <= MOST_LETTERS:
             break
     return units.cut(name[:1].upper() + name[1:], MOST_LETTERS)
 
 
-def _row(run: Run, number: int, cell: Cell) -> Row:
+def _row(run: Run, number: int, cell: Cell, name: str) -> Row:
     public, ours = _figures(run, cell)
     corrects, estimate = run.model.figure == "correction", cell.estimates[shown_output(run, cell)]
     ends = None if corrects or estimate.sd is None else estimate.ends
@@ -124,7 +137,7 @@ def _row(run: Run, number: int, cell: Cell) -> Row:
         ends = max(ends[0], 0.0), min(ends[1], 1.0)
     return Row(
         kind=number + 1,
-        name=_name(run, cell),
+        name=name,
         output=units.cut(name_output(run, cell), MOST_LETTERS // 3),
         public=public,
         ours=ours,

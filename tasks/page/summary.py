@@ -461,13 +461,15 @@ def gain(run: Run) -> list[Sentence]:
         return lead if is_class else before - math.sqrt(max(reference.figure - lead, 0.0))
 
     change = (typical(run, run.scores.ours.figure) - before) * (1 if is_class else -1)
-    steps = change, ahead(reference.lead.low), ahead(reference.lead.high)
-    size, *ends = units.alike(steps, label_unit(run, signed=True))
-    named = f"{size}{units.FIXED}points" if is_class else label_unit(run).with_name(size)
+    steps = (change, ahead(reference.lead.low), ahead(reference.lead.high))
+    if not is_class and change < 0:  # more error, and no negative less
+        steps = (-change, -steps[2], -steps[1])
+    size, *ends = units.alike(steps, label_unit(run, signed=is_class))
     return [
         say(
             "gain" if is_class else "gain of errors",
-            gain=named,
+            gain=f"{size}{units.FIXED}points" if is_class else label_unit(run).with_name(size),
+            than="more" if change < 0 else "less",
             reference=name_score(run, reference, in_sentence=True),
             low=ends[0],
             high=ends[1],

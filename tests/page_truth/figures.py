@@ -156,8 +156,11 @@ def gain(run: Run) -> Figures:
     assert after is not None
     if is_class(run):
         return after - before, 95.0, *(100.0 * end for end in reference(run)["lead"]), 0.2
-    ends = (before - math.sqrt(max(before**2 - end, 0.0)) for end in reference(run)["lead"])
-    return before - after, 95.0, *ends, 1.0
+    low, high = (before - math.sqrt(max(before**2 - end, 0.0)) for end in reference(run)["lead"])
+    is_less = "less error" in run.page.first("p", "bracket").text
+    assert is_less == (after <= before)
+    ends = (low, high) if is_less else (-high, -low)
+    return abs(before - after), 95.0, *ends, 1.0
 
 
 def noise_cost(run: Run) -> Figures:

@@ -6,10 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from ldptree.models.description import Condition, Description, Estimate, Node
+from ldptree.models.description import Cell, Condition, Description, Estimate, Node
 from tasks.page import units
 from tasks.page.charts import Axis
 from tasks.page.data import Making, Privacy, Run
+from tasks.page.groups import draw_groups
+
+RUN = Run(
+    name="rides",
+    title="Rides",
+    estimator="lpct",
+    target="paid",
+    privacy=Privacy(epsilon=1.0),
+    making=Making(created="", version="", command=""),
+    checks=(),
+    rows=(),
+    description=Description(figure="share", outputs=("card",)),
+)
 
 
 def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_name() -> None:
@@ -21,17 +34,7 @@ def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_na
             conditions=(Condition(column=column, low=2.0),),
         )
 
-    run = Run(
-        name="rides",
-        title="Rides",
-        estimator="lpct",
-        target="paid",
-        privacy=Privacy(epsilon=1.0),
-        making=Making(created="", version="", command=""),
-        checks=(),
-        rows=(),
-        description=Description(figure="share", outputs=("card",)),
-    )
+    run = RUN
     assert units.say_split(node("miles"), None, run) == "miles over 2"
     assert units.say_split(node("miles"), node("hour"), run) == "miles over 2"
     assert units.say_split(node("miles"), node("miles"), run) == "over 2"
@@ -120,3 +123,21 @@ def test_a_group_without_a_value_says_that_it_is_missing_whatever_the_data_call_
     assert units.say_condition(replace(missing, is_not=True)) == "pickup is known"
     both = replace(missing, levels=("O'Hare", *levels))
     assert units.say_condition(both) == f"pickup is O'Hare{' or missing' if levels else ''}"
+
+
+def test_two_groups_that_end_alike_are_named_by_what_tells_them_apart() -> None:
+    """Their names hold 50 letters; the last conditions are the same."""
+
+    def cell(*lows: float) -> Cell:
+        columns = ("distance_in_miles", "hours_of_the_day", "duration_in_minutes")
+        path = tuple(Condition(column=name, low=low) for name, low in zip(columns, lows, strict=True))
+        return Cell(path=path, share=0.3, rests_on="private", estimates=(Estimate(value=0.5, sd=0.1),))
+
+    cells = cell(1.0, 5.0, 7.0), cell(2.0, 5.0, 7.0), cell(2.0, 5.0, 8.0)
+    drawn = draw_groups(replace(RUN, label="class", description=replace(RUN.model, cells=cells)))
+    assert drawn
+    assert [row.name for row in drawn.rows] == [
+        "… distance in miles over 1",
+        "… distance in miles over 2",
+        "… duration in minutes over 8",
+    ]
