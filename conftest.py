@@ -136,8 +136,8 @@ def _templates_compiled_once():
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_trees(request):
-    """Forests of steps and runs are small: how good they are is tested in `ldptree`. Not where a module has WHOLE_FORESTS."""
-    if not {"tasks", "flows"} & set(request.path.parts) or hasattr(request.module, "WHOLE_FORESTS"):
+    """Forests of steps and runs are small: how good they are is tested in `ldptree`."""
+    if not {"tasks", "flows"} & set(request.path.parts):
         yield
         return
     with pytest.MonkeyPatch.context() as patch:

@@ -143,6 +143,7 @@ SAYS = {
     "in noise": "Up to {part} of what is averaged here rests on counts within their noise.",
     "weighing": "{lam} {prune}",
     "made": "Made{cores}{memory}.",
+    "repeats": "It repeats exactly on the same processor with these versions.",
     "data": "{title}{simulated}.",
     "public rule": "Public: “{rule}”.",
     "where": "Only {nouns} with “{where}” take part.",

@@ -39,7 +39,6 @@ class PlanWords:
     verdict  in words.
     lead     what it rests on, and what is expected: sentences.
     grid     a row for each epsilon and number of people.
-    ways     the same by the way in which people differ.
     needs    what was solved backwards: sentences.
     assumes  how it was computed: sentences.
     """
@@ -48,7 +47,6 @@ class PlanWords:
     verdict: str
     lead: tuple[str, ...]
     grid: Table
-    ways: Table
     needs: tuple[str, ...]
     assumes: tuple[str, ...]
 
@@ -99,19 +97,6 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             "What each size would bring",
             ("People", "Epsilon", "Expected, 80 %", gain, "Finds", "Groups", "Bytes", "Worth it"),
             tuple(_row(plan, forecast) for forecast in plan.forecasts),
-            is_named=False,
-        ),
-        ways=Table(
-            "By what private people are",
-            ("People", "Epsilon", *(WAYS[kind].capitalize() for kind in plan.public)),
-            tuple(
-                (
-                    f"{forecast.holders:,}",
-                    f"{forecast.epsilon:g}",
-                    *(_figure(plan, expected) for expected in forecast.kinds.values()),
-                )
-                for forecast in plan.forecasts
-            ),
             is_named=False,
         ),
         needs=(*_needs(plan, plan.reach, "reach", wrong), *_needs(plan, plan.detect, "find an error of")),

@@ -121,6 +121,7 @@ WORDS_ONLY = frozenset(
         "strip",
         "strip never",
         "no strip",
+        "repeats",
         "strip note",
         "strengths",
         "use ours",
