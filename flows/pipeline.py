@@ -258,6 +258,7 @@ class Pipeline:
             noise_seed=config.noise_seed,
             campaign=config.campaign.name,
             asked_before=terms.asked_before(self.raw),
+            **({"is_public_whole": True} if data.holder_column and data.rule.kind == "first" else {}),
         )
         parts = {part: self.ingested[part] for part in ("public", "private", "sources")}
         return {**parts, "rules": rules}

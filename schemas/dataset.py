@@ -165,7 +165,9 @@ class DatasetSpec(Table):
     classes: Scalars | None = None
     """The values of the label; any other value is reported as "outside". By default those of public rows."""
     public: str
-    """The public rows, as a SQL condition on a row, "random 0.1", "first 200", or a file."""
+    """The public rows, as a SQL condition on a row, "random 0.1", "first 200", or a file. Where `holder` names people, chance
+    draws people with all their rows, and who has a row among the first ones is not asked.
+    """
     where: str | None = None
     """The rows to use at all, as a SQL condition on a row."""
     drop: Names = ()

@@ -37,9 +37,10 @@ def read_frame(frame: Any, called: str, more: str = "") -> pa.Table:
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError):  # its words may quote a row
-        _check_names(getattr(frame, "columns", ()))
+        _check_names(names := [*getattr(frame, "columns", ())])
+        column = next((f"the column {name!r}" for name in names if not _is_held(frame[[name]])), "a column")
         raise DataError(
-            f"{FRAME}: a column of it is of a type, or of several, that Arrow cannot hold. Make it all numbers, or all texts."
+            f"{FRAME}: {column} is of a type, or of several, that Arrow cannot hold. Make it all numbers, or all texts."
         ) from None
     _check_names(table.column_names)
     table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
@@ -95,6 +96,15 @@ def keep_frame(table: pa.Table, store: Store) -> Path:
             sink.write_table(table)
         store.objects.put(name, buffer.getvalue().to_pybytes())
     return store.objects.path(name)
+
+
+def _is_held(frame: Any) -> bool:
+    """Return whether Arrow can hold a frame."""
+    try:
+        pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_names(names: Iterable[Any]) -> None:

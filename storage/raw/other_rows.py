@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ldptree.encoding import CategoricalFeature, Encoding
 from ldptree.errors import DataError
-from schemas.dataset import TypedColumn
+from schemas.dataset import ROW_NUMBER, TypedColumn
 from schemas.row_format import RowFormat
 from storage import tables
 from storage.raw import raw_files
@@ -128,11 +128,14 @@ class OtherRows:
             )
 
     def _fault(self, connection: Any) -> str:
-        query = f"SELECT {FAULT_COLUMN}, {FAULT_KIND} FROM ({self.query.faults(self.file)}) LIMIT 1"
-        ((column, kind),) = raw_files.guarded(lambda: connection.execute(query).fetchall(), self.file)
-        return (
-            f'{self.where}, column "{column}": {kind} in some rows. Correct them, or leave such values empty.'
+        faults = self.query.faults(self.file)
+        query = (
+            f"SELECT {FAULT_COLUMN}, {FAULT_KIND}, {ROW_NUMBER} FROM ({faults}) ORDER BY {ROW_NUMBER} LIMIT 1"
         )
+        ((column, kind, row),) = raw_files.guarded(lambda: connection.execute(query).fetchall(), self.file)
+        line = raw_files.line_of_row(self.file, row)
+        place = f"row {row + 1:,}" if line is None else f"line {line:,}"
+        return f'{self.where}, column "{column}": {kind}, first in {place}. Correct such values, or leave them empty.'
 
 
 def _of(name: str) -> str:

@@ -18,10 +18,11 @@ from schemas.manifest import FileEntry, MadeBy, Manifest
 from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
 from storage.downloads import is_stated
 from storage.objects.addresses import find_objects, local_file, unchanged_file
-from storage.raw.raw_files import check_start
+from storage.raw.raw_files import check_start, same_columns
 from storage.sql import check_expression
 from storage.store import Draft, Store
 from tasks import progress
+from tasks.data.ingest_plan import inspect_files
 from tasks.step import step
 
 PART_BYTES = 256 << 20
@@ -43,8 +44,11 @@ def check_named(spec: DatasetSpec) -> None:
     for key, text in rules.items():
         if text is not None:
             check_expression(text, f"dataset.{key}")
-    for path in locate([*spec.path, *([rule.path] if rule.path else [])]):
+    paths = locate([*spec.path, *([rule.path] if rule.path else [])])
+    for path in paths:
         check_start(path)
+    if len(paths) > 1:
+        same_columns(inspect_files(spec, paths, is_whole=False))
     if spec.path and all(path.startswith(DATA) for path in spec.path):
         check_files(spec.name)
     if spec.expect:

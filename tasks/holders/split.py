@@ -39,6 +39,7 @@ class RoleRules(Arguments):
 
     holder        "row", or the column that names them.
     asked_before  keyed digests of a campaign's earlier files: who is named there is not asked again.
+    is_public_whole  that whose name stands in a public row is not asked.
     """
 
     holder: str
@@ -47,6 +48,7 @@ class RoleRules(Arguments):
     noise_seed: int | None
     campaign: str | None
     asked_before: Sequence[str]
+    is_public_whole: bool = False
 
 
 class FileAsked(TypedDict):
@@ -133,7 +135,8 @@ def split(
     n_private = n_test = n_done = n_also_public = 0
     is_row = rules.holder == "row"
     in_public = np.empty(0, np.uint64) if is_row else _names_in(store.files(public), rules.holder)
-    for raw_file, of_file in assign(draft, private, sources, rules):
+    people = _People(draft, rules, in_public if rules.is_public_whole else in_public[:0])
+    for raw_file, of_file in assign(draft, private, sources, people):
         for first, roles in of_file.parts():
             name = f"{raw_file}-{first:06d}.npz"
             roles.write(draft.folder("roles") / name)
@@ -165,7 +168,7 @@ def _names_in(paths: Sequence[Path], holder: str) -> Hashes:
 
 
 def assign(
-    draft: Draft, private: Manifest, sources: Manifest, rules: RoleRules
+    draft: Draft, private: Manifest, sources: Manifest, people: _People
 ) -> Iterator[tuple[str, FileRoles]]:
     """The roles in each raw file, in their order, by the beginning of the names of its parts; who is asked is written on the way
     (part "answers").
@@ -176,7 +179,7 @@ def assign(
         parts = names.setdefault(digest, [])
         if raw_file_of(name) == raw_file_of([*parts, name][0]):
             parts.append(name)  # another file that holds the same has nobody new in it
-    people, folder = _People(draft, rules), draft.folder("answers")
+    folder = draft.folder("answers")
     files: dict[str, FileAsked] = {}
     for digest, parts in names.items():
         of_file = people.of(Source([store.file(private, name) for name in parts], digest))
@@ -190,10 +193,11 @@ def assign(
 class _People:
     """The people of a run, file by file in their order."""
 
-    def __init__(self, draft: Draft, rules: RoleRules) -> None:
+    def __init__(self, draft: Draft, rules: RoleRules, taken: Hashes) -> None:
+        """`taken`, sorted: whom nobody asks."""
         self._keyed, self._rules = draft.store.hasher("holders"), rules
         campaign = Campaign(draft.store, rules.campaign) if rules.campaign else None
-        self._taken = campaign.answered(rules.asked_before) if campaign else np.empty(0, np.uint64)  # sorted
+        self._taken = merge(taken, campaign.answered(rules.asked_before)) if campaign else taken
         self._newly_taken = np.empty(0, np.uint64)
 
     def shard_name(self, source: Source, block: int) -> str:

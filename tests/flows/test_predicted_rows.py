@@ -191,7 +191,10 @@ def test_the_first_row_of_a_file_without_a_header_may_come_again(run, rides, ans
     [
         (lambda rides: rides.drop("started"), "lacks the column 'started', of which 'hour' is derived"),
         (lambda rides: rides.rename({"miles": "Miles"}), r"lacks the column 'miles'.*\"Miles\""),
-        (lambda rides: rides.with_columns(miles=pl.lit("far")), 'column "miles": not a number'),
+        (
+            lambda rides: rides.with_columns(miles=pl.lit("far")),
+            'column "miles": not a number, first in row 1',
+        ),
         (lambda rides: rides.with_columns(started=pl.lit("today")), '"hour" cannot be derived in any row'),
         (lambda rides: rides.with_columns(firm=pl.lit(1.0)), "'firm' is of type number, another type"),
         (lambda rides: rides.with_columns(firm=pl.lit([1])), "lists, structs and bytes"),
@@ -203,6 +206,12 @@ def test_rows_that_are_no_rows_of_the_model_are_refused_in_one_sentence(change, 
     assert "\n" not in str(refused.value)
     assert "far" not in str(refused.value)
     assert "today" not in str(refused.value)
+
+
+def test_a_frame_that_arrow_cannot_hold_is_refused_by_its_column(run, rides):
+    mixed = as_numbers(rides).to_pandas().assign(firm=[1, "a"] * (ROWS // 2))
+    with pytest.raises(DataError, match="the frame: the column 'firm' is of a type, or of several"):
+        run.predict(mixed)
 
 
 def test_files_that_are_no_rows_are_refused_and_no_rows_have_no_answers(run, rides, tmp_path):

@@ -230,3 +230,11 @@ def test_the_configuration_of_the_papers_taxi_reads_a_file_of_the_challenges_col
     assert chain.scaled.facts["n_features"] == 93
     assert chain.config.model.settings.partition == "max-edge"
     assert chain.published.facts["cells"] == 4
+
+
+def test_files_whose_columns_differ_are_refused_before_anything_is_read(tmp_path):
+    for name, header in (("a.csv", "a,b"), ("b.csv", "b,c")):
+        (tmp_path / name).write_text(f"{header}\n1,2\n")
+    spec = DatasetSpec(name="t", target="b", path=(str(tmp_path / "*.csv"),), public="first 5")
+    with pytest.raises(DataError, match=r"b\.csv: not the columns of a\.csv: it lacks a"):
+        check_named(spec)

@@ -72,6 +72,15 @@ def test_private_people_who_have_public_rows_as_well_are_counted(public, store, 
     assert len(told) == (public != "random 0.3")
 
 
+def test_who_has_a_row_among_the_first_ones_is_not_asked(store, tmp_path):
+    path = numbered(tmp_path / "a.csv", 600, 1, person=np.arange(600) % 151)
+    chain, record = held(store, path, dataset={"holder": "person", "public": "first 60"})
+    public_rows = tables.read(tables.typed_parts(store.files(chain.ingested["public"])))
+    asked = {row["person"] for part in ("train", "test") for row in rows(store, record[part])}
+    assert len(asked) == 91
+    assert asked.isdisjoint(public_rows.column("person").to_pylist())
+
+
 def test_shards_have_the_promised_size_and_the_rows_order(store, tmp_path, small_shards):
     _, record = held(store, numbered(tmp_path / "a.csv", 600, 1))
     sizes = sorted(entry.rows for entry in record["train"].files)
