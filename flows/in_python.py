@@ -36,7 +36,7 @@ from storage import frames
 from storage.objects.addresses import refuse_bucket
 from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
-from tasks.data.source import check_named, say_changed
+from tasks.data.source import check_named
 from tasks.page.data import Run as Facts
 from tasks.page.render import render_brief
 from tasks.page.summary import headline
@@ -176,7 +176,7 @@ def _run(config: RunConfig, store: Store) -> Run:
     if config.is_collection:
         raise ConfigError("collection: `ldptree.run` reads no inbox. Leave it out, or use `ldptree run`.")
     check_named(config.dataset)
-    for sentence in (*say_changed(config.dataset), *say_who_rows_are(store, config)):
+    for sentence in say_who_rows_are(store, config):
         warnings.warn(sentence, stacklevel=4)
     timeline = Timeline()
     with faults_stay_in_zone(store, "run", "curator"), in_use(store.root), timeline.listening():

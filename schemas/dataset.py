@@ -51,16 +51,6 @@ _TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 FILE_SUFFIXES = (
     *_TEXTS, *(f"{suffix}.gz" for suffix in _TEXTS), ".parquet", ".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".zip",
 )  # fmt: skip
-TIDY_COPY = ".tidy.csv"
-"""Ends the name of the copy that is written of a file which no run can read as it stands."""
-
-
-def name_tidy_copy(name: str) -> str:
-    """What the copy of a file of this name is called."""
-    ending = max((suffix for suffix in FILE_SUFFIXES if name.lower().endswith(suffix)), key=len, default="")
-    return f"{name[: len(name) - len(ending)]}{TIDY_COPY}"
-
-
 _RANDOM = re.compile(r"random\s+(\S+)", re.IGNORECASE)
 _FIRST = re.compile(r"first\s+(\S+)", re.IGNORECASE)
 
@@ -148,6 +138,8 @@ class DatasetSpec(Table):
     """The column names of a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     """The character between cells, detected by default."""
+    encoding: str | None = None
+    """The encoding of a text that is not UTF-8, such as "windows-1252" or "utf-16"."""
     skip: int = Field(default=0, ge=0)
     """The number of lines (rows of a sheet) above the header, or above the first row of a file without one."""
     sheet: Names = ()
@@ -222,7 +214,17 @@ class DatasetSpec(Table):
             key: value
             for key, value in plain.items()
             if key
-            not in ("unit", "units", "label", "release_checks", "skip", "sheet", "new_people", "missing")
+            not in (
+                "unit",
+                "units",
+                "label",
+                "release_checks",
+                "encoding",
+                "skip",
+                "sheet",
+                "new_people",
+                "missing",
+            )
             or value
         }
 
@@ -257,6 +259,16 @@ class DatasetSpec(Table):
             "levels": tuple(self.levels),
             "missing": tuple(self.missing),
         }
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, name: str | None) -> str | None:
+        if name is not None:
+            try:
+                "".encode(name)
+            except LookupError:
+                raise ValueError(f"{name!r} is no encoding of texts that Python knows") from None
+        return name
 
     @field_validator("public")
     @classmethod

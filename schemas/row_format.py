@@ -21,6 +21,8 @@ class RowFormat(Table):
     columns: Names = ()
     """Names of a file without a header."""
     delimiter: str | None = None
+    encoding: str | None = None
+    """Of a text that is not UTF-8."""
     skip: int = 0
     """Lines above the header, or above the first row."""
     sheet: Names = ()
@@ -59,6 +61,7 @@ class RowFormat(Table):
                 "target": dataset.target,
                 "columns": dataset.columns,
                 "delimiter": dataset.delimiter,
+                "encoding": dataset.encoding,
                 "skip": dataset.skip,
                 "sheet": dataset.sheet,
                 "nulls": dataset.nulls,

@@ -28,7 +28,6 @@ from storage import foreign_tables, tables
 from storage.formats import unstamped
 from storage.frames import FRAME
 from storage.raw import raw_files
-from storage.raw.file_samples import tidy_file
 from storage.raw.formats.contents import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
@@ -39,10 +38,6 @@ DERIVED, OWN = "ldptree derived", "ldptree row"
 """In SQL, the table with its derived columns, and a whole row of the table."""
 WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
 """What writes a table, by the ending of its file."""
-
-
-def _say_nothing(_: str) -> None:
-    """For those who need not hear."""
 
 
 def load_model(path: Path) -> Model:
@@ -141,16 +136,14 @@ def export_sql(model: Model, table: str) -> str:
     )
 
 
-def predict_file(model: Path, data: Path, out: Path, tell: Callable[[str], None] = _say_nothing) -> int:
+def predict_file(model: Path, data: Path, out: Path) -> int:
     """Write what the model answers to every row (`Model.predict_columns`), as the ending of `out` says; returns the rows.
-
-    `tell` is told what of the file is no row, where a run could not read it as it stands.
 
     Raises ArtifactCorrupt: not a whole model; DataError: the data cannot be read, a column is missing or of another
     type; ConfigError: `out` cannot be written, has another ending, or is one of the two.
     """
     loaded = load_model(model)
-    answers = predict_rows(loaded, data, tell)
+    answers = predict_rows(loaded, data)
     check_output(out, "--out")
     if out.suffix.lower() not in WRITERS:
         raise ConfigError(
@@ -186,11 +179,9 @@ def predict_table(model: Model, source: Path | pa.Table) -> pa.Table:
     )
 
 
-def predict_rows(
-    model: Model, source: Path | pa.Table, tell: Callable[[str], None] = _say_nothing
-) -> Iterator[pa.Table]:
+def predict_rows(model: Model, source: Path | pa.Table) -> Iterator[pa.Table]:
     """Predict the rows of a file or of a frame, a batch at a time. Raises as `read_raw`."""
-    return _answers(model, read_raw(model, source, tell))
+    return _answers(model, read_raw(model, source))
 
 
 def read_matrix(model: Model, source: Path | pa.Table) -> NDArray[np.float64]:
@@ -199,10 +190,8 @@ def read_matrix(model: Model, source: Path | pa.Table) -> NDArray[np.float64]:
         return np.concatenate([_no_rows(model), *matrices])
 
 
-def read_raw(
-    model: Model, source: Path | pa.Table, tell: Callable[[str], None] = _say_nothing
-) -> Callable[[], Generator[NDArray[np.float64]]]:
-    """Read the rows of a file or of a frame as raw matrices [n, columns], a batch at a time; `tell` as `predict_file`.
+def read_raw(model: Model, source: Path | pa.Table) -> Callable[[], Generator[NDArray[np.float64]]]:
+    """Read the rows of a file or of a frame as raw matrices [n, columns], a batch at a time.
 
     Raises DataError: at once where the source cannot be read or lacks a column, later where a value is of another type;
     ArtifactCorrupt as `row_format_of`.
@@ -213,17 +202,10 @@ def read_raw(
         if (fault := read_fault(source)) is not None:
             raise DataError(f"{shown_path(source)}: {fault}. Name a CSV or Parquet file.")
     if (rows := row_format_of(model)) is not None:
-        other = OtherRows.of(source, model.encoding, rows, where)
-        read, oddities = other.batches, other.oddities
-    else:
-        names, tables_of, oddities = _rows_of(source, model.encoding)
-        check_columns(model, names, where)
-        read = partial(_matrices, tables_of, model.encoding, where)
-    if oddities:
-        tell(
-            f"{where}: has {'; '.join(oddities)}. It was read as the tidy copy that `ldptree init` would write."
-        )
-    return read
+        return OtherRows.of(source, model.encoding, rows, where).batches
+    names, tables_of = _rows_of(source, model.encoding)
+    check_columns(model, names, where)
+    return partial(_matrices, tables_of, model.encoding, where)
 
 
 def _answers(model: Model, read: Callable[[], Generator[NDArray[np.float64]]]) -> Generator[pa.Table]:
@@ -271,16 +253,15 @@ def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:
 
 def _rows_of(
     data: Path | pa.Table, encoding: Encoding
-) -> tuple[Sequence[str], Callable[[], Iterator[pa.Table]], tuple[str, ...]]:
-    """The columns of a file or of a table in memory, what reads its rows in batches, and its oddities. Raises DataError."""
+) -> tuple[Sequence[str], Callable[[], Iterator[pa.Table]]]:
+    """The columns of a file or of a table in memory, and what reads its rows in batches. Raises DataError."""
     if isinstance(data, pa.Table):
-        return data.column_names, partial(iter, (data,)), ()
+        return data.column_names, partial(iter, (data,))
     if file_kind(data) == "parquet":
         source = _open(data)
-        return source.schema_arrow.names, partial(_read_groups, source, encoding, data), ()
-    tidied = tidy_file(data, encoding.columns[0])
-    file = raw_files.inspect(data, needs_rows=False, content=tidied.content if tidied else None)
-    return file.columns, partial(_read_text, file, encoding), tidied.oddities if tidied else ()
+        return source.schema_arrow.names, partial(_read_groups, source, encoding, data)
+    file = raw_files.inspect(data, needs_rows=False)
+    return file.columns, partial(_read_text, file, encoding)
 
 
 def _open(data: Path) -> pq.ParquetFile:

@@ -292,7 +292,7 @@ def predict(
     """
     from tasks.predict import predict_file
 
-    rows = predict_file(model, data, out, say)
+    rows = predict_file(model, data, out)
     say(f"{out}: {rows:,} rows")
 
 
@@ -558,12 +558,10 @@ def _command(config: str, assignments: list[str] | None, work: Path) -> str:
 
 
 def _look_at_named(settings: RunConfig) -> None:
-    """Report faults in the given names and rules, and which file was changed, before a server is started."""
-    from tasks.data.source import check_named, say_changed
+    """Report faults in the given names and rules, before a server is started."""
+    from tasks.data.source import check_named
 
     check_named(settings.dataset)
-    for sentence in say_changed(settings.dataset):
-        say(sentence)
 
 
 def _version(asked: bool) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from flows.command.streams import print_json, say
 from ldptree.errors import ConfigError
 from schemas.config import load
-from schemas.dataset import name_tidy_copy, parse_public_rule
-from storage.raw.file_samples import FileSample, write_tidy
+from schemas.dataset import parse_public_rule
 from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from storage.sql import list_columns
@@ -25,8 +22,6 @@ from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose,
 from tasks.first_look.rehearsal import adjust_proposal
 from tasks.first_look.values import look
 
-MOST_TIDIED = 100 << 20
-"""Bytes of the largest file that is rewritten for a run to read, in a second or two, or six with very short rows."""
 LISTED, CLASSES_LISTED = 30, 5
 PACKED = {"workbook": "a workbook", "zip": "a zip"}
 
@@ -53,17 +48,13 @@ def init(
         raise ConfigError(
             f"{to}: is there already. Write over it with --force, or name another file with --out."
         )
-    with TemporaryDirectory(prefix="ldptree-init-") as folder:
-        seen = look(data, Path(folder), target=target, public=public, sheet=sheet)
-        read_from = _path_to_read(seen.sample, to.parent, force=force)
-        asking = TerminalChooser()
-        choose = asking if ask else choose_first
-        rule = None if public is None else _rule_from(public, to.parent)
-        proposal = propose(seen, _path_from(read_from, to.parent), name=name, public=rule, choose=choose)
-        adjust_proposal(proposal, choose)
+    seen = look(data, target=target, public=public, sheet=sheet)
+    asking = TerminalChooser()
+    choose = asking if ask else choose_first
+    rule = None if public is None else _rule_from(public, to.parent)
+    proposal = propose(seen, _path_from(data, to.parent), name=name, public=rule, choose=choose)
+    adjust_proposal(proposal, choose)
     text = write_toml(proposal)
-    if read_from != data:
-        _write_tidy_copy(seen.sample, read_from)
     aside = to.with_name(f".{to.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8")
@@ -78,7 +69,7 @@ def init(
     if as_json:
         print_json(_as_json(proposal, to))
         return
-    for line in _lines(proposal, read_from, public):
+    for line in _lines(proposal, public):
         print(line)
     if ask and not asking.n_asked:
         print("asked      nothing: there was nothing that the values do not tell")
@@ -104,47 +95,6 @@ def _rule_from(public: str, folder: Path) -> str:
     """Return a public rule for a configuration in `folder`. The path of a file becomes relative to that folder."""
     path = parse_public_rule(public, "--public").path
     return public if path is None else _path_from(Path(path), folder)
-
-
-def _path_to_read(sample: FileSample, folder: Path, *, force: bool) -> Path:
-    """Return the file, or the place for a copy beside the configuration if a run cannot read it. Raises ConfigError."""
-    data = sample.source
-    if not sample.oddities:
-        return data
-    why = " and ".join(sample.oddities)
-    if data.stat().st_size > MOST_TIDIED:
-        raise ConfigError(
-            f"{data.name}: has {why}, which a run cannot read, and is too large to be written anew here. Write it as UTF-8 with "
-            "commas between its fields, one header, and nothing but rows below it."
-        )
-    to = folder / name_tidy_copy(data.name)
-    if to.exists() and not force and not _is_copy(to, sample):
-        raise ConfigError(
-            f"{to}: is there already, and a copy of {data.name} ({why}) would be written there. Use --force."
-        )
-    return to
-
-
-def _is_copy(to: Path, sample: FileSample) -> bool:
-    """Whether what is there is the copy that would be written."""
-    with TemporaryDirectory(prefix="ldptree-init-") as folder:
-        copy = Path(folder) / to.name
-        write_tidy(sample, copy)
-        return filecmp.cmp(copy, to, shallow=False)
-
-
-def _write_tidy_copy(sample: FileSample, to: Path) -> None:
-    """Write the copy, whole or not at all. Raises ConfigError."""
-    aside = to.with_name(f".{to.name}.{os.getpid()}")
-    try:
-        write_tidy(sample, aside)
-        aside.replace(to)
-    except OSError as fault:
-        raise ConfigError(
-            f"{to}: cannot be written ({fault.strerror}). Name another place with --out."
-        ) from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 @dataclass
@@ -174,11 +124,11 @@ class TerminalChooser:
             say(f"{word!r} is none of these.")
 
 
-def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]:
+def _lines(proposal: Proposal, public: str | None) -> list[str]:
     """What was seen, in lines."""
     seen, rule = proposal.look, proposal.public
-    sample, layout = seen.sample, seen.sample.layout
-    part = "all" if seen.sample.is_whole else "some from all over," if sample.is_spread else "the first"
+    layout = seen.named.layout
+    part = "all" if seen.sample.is_whole else "some from all over,"
     lines = [f"looked at  {part} {seen.n_rows:,} rows" + (f" for which {public}" if public else "")]
     if public is None:
         lines.append(
@@ -197,16 +147,12 @@ def _lines(proposal: Proposal, read_from: Path, public: str | None) -> list[str]
         )
     if layout is not None:
         delimiter = DELIMITER_NAMES.get(layout.delimiter, layout.delimiter)
-        header = "a header" if seen.file.has_header else "no header"
-        form = f"{_encoding_name(sample.encoding)}, {delimiter} between fields"
-        form = form if sample.content is None else PACKED[file_kind(sample.source)]
-        lines.append(f"written    {form}, {header}")
-    if sample.oddities:
-        lines.append(f"           a run cannot read it as it stands ({'; '.join(sample.oddities)}),")
-        lines.append(
-            f"           so it reads {read_from}, a full copy of all rows, private ones too: delete it once"
+        header = "a header" if layout.has_header else "no header"
+        header += (
+            f" below {layout.skip} lines" if layout.skip and layout.has_header and not layout.columns else ""
         )
-        lines.append("           no run needs it")
+        form = f"{layout.encoding or 'utf-8'}, {delimiter} between fields"
+        lines.append(f"written    {PACKED.get(file_kind(seen.named.file.path), form)}, {header}")
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
@@ -269,22 +215,16 @@ def _matter(proposal: Proposal, column: Column) -> str:
     return "" if column.name in proposal.rule_columns else column.finding.sentence
 
 
-def _encoding_name(encoding: str) -> str:
-    return {"cp1252": "windows-1252", "utf-8-sig": "utf-8", "utf-16-le": "utf-16", "utf-16-be": "utf-16"}.get(
-        encoding, encoding
-    )
-
-
 def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
     seen = proposal.look
-    layout = seen.sample.layout
+    layout = seen.named.layout
     return {
         "config": str(to),
         "path": proposal.path,
-        "encoding": _encoding_name(seen.sample.encoding) or None,
+        "encoding": (layout.encoding or "utf-8") if layout else None,
         "delimiter": layout.delimiter if layout else None,
-        "oddities": list(seen.sample.oddities),
-        "header": seen.file.has_header,
+        "keys": seen.named.keys,
+        "header": seen.named.has_header,
         "rows_looked_at": seen.n_rows,
         "all_rows": seen.sample.is_whole,
         "duplicates": seen.n_duplicates,

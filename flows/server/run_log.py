@@ -21,7 +21,6 @@ from ldptree.plain_text import escape_markdown, indent_lines, put_on_one_line
 from schemas.config import RunConfig
 from schemas.manifest import Record
 from storage.store import Store
-from tasks.data.source import say_changed
 
 SHOWN = {
     "source": ("n_rows",),
@@ -124,7 +123,7 @@ def warn_at_start(config: RunConfig, store: Store) -> None:
     """Log whom a run protects that asks in earnest with seeded noise; that scores are not protected; which file was changed since
     its copy was written; what cannot be known of holders who are rows.
     """
-    for sentence in (*say_changed(config.dataset), *say_who_rows_are(store, config)):
+    for sentence in say_who_rows_are(store, config):
         get_run_logger().warning("%s", sentence)
     if config.is_seeded and not config.is_trial:
         get_run_logger().warning("%s", PROTECTS_NOBODY)

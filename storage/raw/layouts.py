@@ -1,31 +1,34 @@
-"""Recognise the layout of a raw text, with its delimiter, its header, and the lines above it and below its rows.
-
-Told from the first lines of a text, and then from all that are looked at. A layout that a run cannot read can be written anew
-(`tidy_records`).
+"""Tell how a raw text is laid out, in the keys of a configuration by which a run reads it: its encoding, the delimiter, the lines
+above its first row or its header, and names of columns where a single line has none that can be read.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, takewhile
+from pathlib import Path
 
-from storage.raw.raw_files import DELIMITERS
+from ldptree.errors import DataError
+from storage.raw.formats.contents import BLOCK, open_text
+from storage.raw.raw_files import DELIMITERS, likely_delimiter
 
-RARE_DELIMITERS = ("^", "~", ":")
-"""Tried where none of the usual ones splits most lines alike."""
+MOST_READ, LAST_BYTES = 256 << 10, 4 << 10
+"""Bytes of the beginning and of the end of a text from which the layout is told."""
 LOOKED_AT = 60
 """Records from which the layout is told."""
 MOST_TITLES = 8
 ALIKE = 0.8
 """The share of records that must have as many fields as the most."""
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _ENDS = re.compile(r"\r\n|\n|\r")
 _TOTALS = re.compile(
-    r"((grand|over-?all|sub) ?)?totals?|sum|average|mean|gesamt(summe)?|insgesamt|summe|somme|suma|totale|totaal",
+    r"((grand|over-?all|sub) ?)?totals?|sum|average|mean|gesamt(summe)?|insgesamt|summe|somme|suma",
     re.IGNORECASE,
 )
 """What a line of totals begins with."""
@@ -38,148 +41,140 @@ class Layout:
     """The layout of a text.
 
     Attributes:
+        encoding: of a text that is not UTF-8.
         delimiter: what stands between fields.
-        default: the delimiter that splits the first line into most fields, which a run takes.
-        n_fields: of a row.
-        header: the fields of the header as they stand; () where there is none.
-        n_first: of the first line.
-        n_titles: records above the header, or above the first row, that are neither.
-        n_above: lines above it, blank ones too.
-        n_below: records below the last row, which hold totals or a remark.
-        n_subheaders: records below the header that are no rows: units, or headers once more.
-        lacks_name: whether the header has a field less than a row: the name of the first column, or of the last one.
-        repeats_header: whether the header stands again between the rows.
-        ends: how records end.
+        default: the delimiter that a run would take.
+        skip: lines above the header, or above the first row where `columns` are named.
+        columns: names, where the file has no line with a name for each column.
+        has_header: whether there are names in the file.
     """
 
+    encoding: str | None = None
     delimiter: str
     default: str
-    n_fields: int
-    n_first: int = 0
-    header: tuple[str, ...] = ()
-    n_titles: int = 0
-    n_above: int = 0
-    n_below: int = 0
-    n_subheaders: int = 0
-    lacks_name: bool = False
-    repeats_header: bool = False
-    ends: frozenset[str] = frozenset()
-
-    @property
-    def oddities(self) -> tuple[str, ...]:
-        """Say what a run cannot read."""
-        above = "1 line" if self.n_above == 1 else f"{self.n_above} lines"
-        below = "1 line" if self.n_below == 1 else f"{self.n_below} lines"
-        oddities = {
-            f"{above} above its header": self.n_titles > 0,
-            f"{below} of totals or remarks below its rows": self.n_below > 0,
-            "a second header below the first": self.n_subheaders == 1,
-            f"{self.n_subheaders} more headers below the first": self.n_subheaders > 1,
-            "its header again between its rows": self.repeats_header,
-            "a name too few in its header": self.lacks_name,
-            "lines that end in different ways": len(self.ends) > 1,
-            "a line break in its header": any(_ENDS.search(name) for name in self.header),
-            "columns of the same name": len(set(map(str.lower, self.header))) < len(self.header),
-        }
-        return tuple(what for what, is_so in oddities.items() if is_so)
+    skip: int = 0
+    columns: tuple[str, ...] = ()
+    has_header: bool = True
 
 
-def recognise_layout(text: str, end: str, default: str, name: str) -> Layout:
-    """The layout of a text, by its first lines and its end.
+def read_layout(path: Path, name: str, target: str) -> Layout | None:
+    """Return the layout of a text, which is plain or gzipped and called `name` in messages; None of what is no text.
 
-    `default`: the delimiter that splits the first line into most fields. `name`: of a column; a line that has it is a header.
-
-    Raises csv.Error where the quotes do not follow the rules.
+    A line that has the name of the `target` is a header. Raises DataError where no keys make a table of it; OSError, EOFError.
     """
-    delimiter = _delimiter(text, default)
-    records = _first(text, delimiter, LOOKED_AT)
-    if not records:
-        return Layout(delimiter=default, default=default, n_fields=0)
-    n_fields, n_first = _count_fields(records), len(records[0])
+    start, end, encoding = _read_ends(path)
+    if b"\0" in start and encoding == "windows-1252":
+        return None
+    whole = f"{encoding or 'utf-8'}"
+    text = start.decode(whole, errors="replace" if whole == "windows-1252" else "ignore").removeprefix(
+        "\ufeff"
+    )
+    tail = end.decode(whole.replace("utf-16", _wide(start)), errors="ignore")
+    text = text[: text.rfind("\n") + 1] or text if len(start) == MOST_READ else text
+    default = likely_delimiter(path, text)
+    try:
+        delimiter = _delimiter(text, default)
+        records = [*islice(_records(text, delimiter), LOOKED_AT)]
+        if not records:
+            return None
+        n_fields = _count_fields(records)
+        if n_fields == 1 and _is_split_at_blanks(text):
+            raise DataError(
+                f"{name}: its fields stand apart by blanks. Write it with commas; or give it one column (dataset.columns = "
+                '"line") and take the fields out of it in dataset.derive.'
+            )
+        _check_lines(name, text, tail, delimiter, n_fields, len(start) == MOST_READ)
+        place, skip, columns, has_header = _find_names(name, text, records, n_fields, delimiter, target)
+    except csv.Error:
+        return None
+    below = "".join(io.StringIO(text, newline=None).readlines()[skip:])
+    return Layout(
+        encoding=encoding,
+        delimiter=delimiter,
+        default=likely_delimiter(path, below) if place else default,
+        skip=skip,
+        columns=columns,
+        has_header=has_header,
+    )
+
+
+def _read_ends(path: Path) -> tuple[bytes, bytes, str | None]:
+    """Return the first and the last bytes of a text, and its encoding where it is not UTF-8."""
+    decoder, start, end, is_utf_8 = codecs.getincrementaldecoder("utf-8")(), b"", b"", True
+    with open_text(path) as stream:
+        while block := stream.read(BLOCK):
+            start = start or block[:MOST_READ]
+            end = (end + block)[-LAST_BYTES:]
+            try:
+                is_utf_8 = is_utf_8 and b"\0" not in block and decoder.decode(block) is not None
+            except UnicodeDecodeError:
+                is_utf_8 = False
+    wide = next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), None)
+    return start, end, wide or (None if is_utf_8 else "windows-1252")
+
+
+def _wide(start: bytes) -> str:
+    return "utf-16-be" if start.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
+
+
+def _check_lines(name: str, text: str, tail: str, delimiter: str, n_fields: int, is_part: bool) -> None:
+    """Raises DataError where lines are none of a table, however it is read."""
     # Only the last characters are surely no part of a field in quotes.
-    end = end if '"' not in text + end else end[len(end.rstrip("\r\n")) :]
-    ends = frozenset(_ENDS.findall(end)).union(ending for _, ending in _records_and_ends(text, delimiter)) - {
-        ""
-    }
+    last = tail if '"' not in text + tail else tail[len(tail.rstrip("\r\n")) :]
+    ends = {*_ENDS.findall(last)}
+    for _, end in _records_and_ends(text, delimiter):
+        ends.add(end)
+    if len(ends - {""}) > 1:
+        raise DataError(
+            f"{name}: its lines end in different ways (\\n and \\r\\n). Write it anew, as with dos2unix."
+        )
+    rows = [*_records(tail[tail.find("\n") + 1 :] if is_part else text, delimiter)]
+    is_none = [_is_total(row) or (n_fields > 2 and _is_remark(row)) for row in rows[MOST_TITLES:]]
+    n_below = sum(1 for _ in takewhile(bool, reversed(is_none)))
+    if 0 < n_below == sum(is_none):
+        lines, them = ("1 line", "it") if n_below == 1 else (f"{n_below} lines", "them")
+        raise DataError(f"{name}: {lines} of totals or remarks below its rows. Delete {them}.")
+
+
+def _find_names(
+    name: str, text: str, records: Sequence[list[str]], n_fields: int, delimiter: str, target: str
+) -> tuple[int, int, tuple[str, ...], bool]:
+    """Return the number of the record with the names, the lines to skip, names to give, and whether there is a header."""
     typical = sorted(map(_filled, records))[len(records) // 2]
     place = next(
         (
             index
-            for index, (record, below) in enumerate(
-                zip(records[: MOST_TITLES + 1], [*records[1:], []], strict=False)
-            )
+            for index, record in enumerate(records[: MOST_TITLES + 1])
             if (len(record) == n_fields or _lacks_name(record, n_fields))
-            and (_filled(record) >= 0.6 * typical or name in map(str.strip, record))
-            and not _is_comment(record, below)
+            and (_filled(record) >= 0.6 * typical or target in map(str.strip, record))
+            and not (
+                record[0].startswith("# ") and not holds_values(records[min(index + 1, len(records) - 1)])
+            )
         ),
         0,
     )
-    lacks_name = _lacks_name(records[place], n_fields)
-    names = tuple(cell.strip() for cell in records[place])
-    is_named = name in names and not _NUMBER.fullmatch(name)
-    if holds_values(names) and not is_named:
-        n_titles = place if len(records[0]) == 1 or records[0][0].startswith("#") else 0
-        return Layout(
-            delimiter=delimiter,
-            default=default,
-            n_fields=n_fields,
-            n_first=n_first,
-            n_titles=n_titles,
-            n_above=_line_of(text, delimiter, n_titles),
-            ends=ends,
+    names, rows = [cell.strip() for cell in records[place]], records[place + 1 :]
+    is_title = len(records[0]) == 1 or records[0][0].startswith("#")
+    if len(records[0]) != n_fields and not (is_title or _lacks_name(records[0], n_fields) or target in names):
+        raise DataError(
+            f"{name}: its first line has {len(records[0])} fields, and most of its lines have {n_fields}. Is a name missing, or "
+            "does a value hold what stands between fields, without quotes around it?"
         )
-    rows = records[place + 1 :]
-    repeats_header = any(tuple(cell.strip() for cell in record) == names for record in rows)
-    n_subheaders = _count_subheaders(rows)
-    if n_subheaders and "" in names and len(rows[0]) == len(names):
+    if holds_values(names) and (target not in names or _NUMBER.fullmatch(target)):
+        place = place if is_title else 0
+        named = tuple(f"column_{index + 1}" for index in range(n_fields))
+        return place, _line_of(text, delimiter, place), named, False
+    n_below = _count_subheaders(rows)
+    if n_below and "" in names and len(rows[0]) == len(names):
         names = _join_names(names, rows[0])
-    if lacks_name:
+    if lacks_name := _lacks_name(names, n_fields):
         is_first = any(record[-1].strip() for record in rows if len(record) == n_fields)
-        names = ("row", *names) if is_first else (*names, "")
-    return Layout(
-        delimiter=delimiter,
-        default=default,
-        n_fields=n_fields,
-        n_first=n_first,
-        header=names,
-        n_titles=place,
-        n_above=_line_of(text, delimiter, place),
-        lacks_name=lacks_name,
-        ends=ends,
-        n_subheaders=n_subheaders,
-        repeats_header=repeats_header,
-    )
-
-
-def refine_layout(layout: Layout, parts: Sequence[str], *, has_end: bool) -> Layout:
-    """The layout, with what any of the rows that are looked at may show: `parts` of the text; `has_end`: the last is its end."""
-    ends, header = set(layout.ends), list(layout.header)
-    repeats_header = layout.repeats_header
-    rows: list[list[str]] = []
-    try:
-        for part in parts:
-            for record, end in _records_and_ends(part, layout.delimiter):
-                ends.add(end)
-                if any(cell.strip() for cell in record):
-                    rows.append(record)
-    except csv.Error:
-        return layout
-    first_row = layout.n_titles + bool(header) + layout.n_subheaders
-    rows = rows[first_row:]
-    again = [row for row in rows if header and row[0].strip() == header[0]]
-    return replace(
-        layout,
-        ends=frozenset(ends - {""}),
-        repeats_header=repeats_header or any([cell.strip() for cell in row] == header for row in again),
-        n_below=_count_below(rows, layout.n_fields) if has_end else 0,
-    )
-
-
-def _count_below(rows: Sequence[Sequence[str]], n_fields: int) -> int:
-    """Records at the end that begin with a word for a total or hold one remark, where no other record does so."""
-    is_none = [_is_total(row) or (n_fields > 2 and _is_remark(row)) for row in rows]
-    n_below = sum(1 for _ in takewhile(bool, reversed(is_none)))
-    return n_below if 0 < n_below == sum(is_none) else 0
+        names = ["row", *names] if is_first else [*names, ""]
+    is_broken = any(_ENDS.search(cell) for cell in names)
+    if n_below or lacks_name or is_broken or len({*map(str.lower, names)}) < len(names):
+        given = tuple(cell or f"unnamed_{index + 1}" for index, cell in enumerate(deduplicate_names(names)))
+        return place, _line_of(text, delimiter, place + 1 + n_below), given, True
+    return place, _line_of(text, delimiter, place) if place else 0, (), True
 
 
 def _is_total(record: Sequence[str]) -> bool:
@@ -206,57 +201,9 @@ def holds_values(fields: Sequence[str]) -> bool:
     return len(numbers) >= max(len(fields) / 3, 1) and not (len(numbers) > 1 and numbers in counted)
 
 
-def split_records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The records of lines, blank ones left out. Raises csv.Error."""
-    reader = csv.reader(lines, delimiter=delimiter)
-    return (
-        record for record in reader if record and (record[0].strip() or any(cell.strip() for cell in record))
-    )
-
-
-def tidy_records(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
-    """The header, with names that tell columns apart, and the rows, without what stands above."""
-    if layout.header:
-        yield deduplicate_names(layout.header)
-    first_row = layout.n_titles + bool(layout.header) + layout.n_subheaders
-    yield from tidy_rows(islice(records, first_row, None), layout)
-
-
-def tidy_rows(records: Iterable[list[str]], layout: Layout) -> Iterator[list[str]]:
-    """Yield the rows without titles, repeated headers, totals at the end and superfluous empty fields.
-
-    Rows with too few or too many fields stay as they are: they are faults, and ingest says so.
-    """
-    header, n_fields = list(layout.header), layout.n_fields
-    again = [header[1:], header[:-1]] if layout.lacks_name else [header]
-    starts = {cells[0] for cells in again if cells}
-    totals: list[list[str]] = []
-    for record in records:
-        first = record[0].strip()
-        if first in starts and [cell.strip() for cell in record] in again:
-            continue
-        # Most records are seen at a glance to be none of these.
-        has_ends = len(record) > 1 and first and record[-1].strip()
-        if n_fields > 2 and not has_ends and _is_single(record):
-            continue
-        if layout.n_below and not first[:1].isdigit() and _is_total(record):
-            totals.append(record)
-            continue
-        if totals:
-            yield from totals
-            totals.clear()
-        is_longer = len(record) > n_fields and not any(cell.strip() for cell in record[n_fields:])
-        yield record[:n_fields] if is_longer else record
-
-
 def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
     """Return whether a record is a header as R writes it, which has one field less than a row, and only names."""
     return len(record) == n_fields - 1 > 1 and _filled(record) == len(record) and not holds_values(record)
-
-
-def _is_comment(record: Sequence[str], below: Sequence[str]) -> bool:
-    """Return whether a record is a remark and not a header after "# " as NumPy writes it, which stands above values."""
-    return record[0].startswith("# ") and not holds_values(below)
 
 
 def deduplicate_names(names: Sequence[str]) -> list[str]:
@@ -278,21 +225,15 @@ def deduplicate_names(names: Sequence[str]) -> list[str]:
 
 def _delimiter(text: str, default: str) -> str:
     """The delimiter that splits most records alike; the default where it does, and splits the first record, too."""
-    split = {mark: _first(text, mark, LOOKED_AT) for mark in (default, *DELIMITERS)}
+    split = {mark: [*islice(_records(text, mark), LOOKED_AT)] for mark in (default, *DELIMITERS)}
     fits = {mark: _fit(records) for mark, records in split.items()}
     if fits[default] > 1 and len(split[default][0]) > 1 and not split[default][0][0].startswith("# "):
         return default
     best = max(fits, key=lambda mark: fits[mark])
-    if fits[best] > 1:
-        return best
-    for mark in RARE_DELIMITERS:
-        records = _first(text, mark, LOOKED_AT)
-        if records and len(records[0]) == _fit(records) > 1:
-            return mark
-    return default
+    return best if fits[best] > 1 else default
 
 
-def is_split_at_blanks(text: str) -> bool:
+def _is_split_at_blanks(text: str) -> bool:
     """Return whether the fields of a text are separated by any number of blanks, as most of them are numbers."""
     records = [line.split() for line in islice(filter(str.strip, io.StringIO(text)), LOOKED_AT)]
     numbers = sum(_NUMBER.fullmatch(cell) is not None for record in records for cell in record)
@@ -305,6 +246,11 @@ def _fit(records: Sequence[Sequence[str]]) -> int:
         return 0
     width = _commonest_length(records)
     return width if sum(len(record) == width for record in records) >= ALIKE * len(records) else 0
+
+
+def _records(text: str, delimiter: str) -> Iterator[list[str]]:
+    """The records that are not blank. Raises csv.Error."""
+    return (record for record, _ in _records_and_ends(text, delimiter) if any(map(str.strip, record)))
 
 
 def _records_and_ends(text: str, delimiter: str) -> Iterator[tuple[list[str], str]]:
@@ -333,16 +279,6 @@ def _line_of(text: str, delimiter: str, place: int) -> int:
             number += 1
         above = reader.line_num
     return above
-
-
-def _first(text: str, delimiter: str, n: int) -> list[list[str]]:
-    """The first records."""
-    records = []
-    for record in split_records(io.StringIO(text, newline=""), delimiter):
-        records.append(record)
-        if len(records) == n:
-            break
-    return records
 
 
 def _count_fields(records: Sequence[Sequence[str]]) -> int:
@@ -390,11 +326,11 @@ def _is_subheader(record: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     return n_telling > 1
 
 
-def _join_names(names: Sequence[str], below: Sequence[str]) -> tuple[str, ...]:
+def _join_names(names: Sequence[str], below: Sequence[str]) -> list[str]:
     """Return the names of a header whose cells are merged: beside a blank each has what stands below it, too."""
     joined, last = [], ""
     for index, name in enumerate(names):
         last = name or last
         is_merged = not name or (index + 1 < len(names) and not names[index + 1])
         joined.append(" ".join(filter(None, (last, below[index].strip()))) if is_merged else name)
-    return tuple(joined)
+    return joined

@@ -24,7 +24,6 @@ from schemas.dataset import ROW_NUMBER, TypedColumn
 from schemas.row_format import RowFormat
 from storage import tables
 from storage.raw import raw_files
-from storage.raw.file_samples import tidy_file
 from storage.raw.formats.contents import file_kind
 from storage.raw.public_rows import booleans
 from storage.raw.raw_files import RawFile
@@ -37,7 +36,6 @@ class OtherRows:
     """Rows of a file or of a table in memory, as a model reads them.
 
     made_of: the derived columns that are made here, and the raw columns that each is made of.
-    oddities: why the file was not read as it stands; () where it was.
     """
 
     file: RawFile
@@ -45,7 +43,6 @@ class OtherRows:
     query: TypedQuery
     made_of: dict[str, tuple[str, ...]]
     where: str
-    oddities: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: Path | pa.Table, encoding: Encoding, rows: RowFormat, where: str) -> OtherRows:
@@ -58,12 +55,11 @@ class OtherRows:
             for name in encoding.columns
             if name in rows.derive
         }
-        oddities: tuple[str, ...] = ()
         if isinstance(source, pa.Table):
             file = replace(raw_files.of_table(source, where), missing=rows.missing)
         else:
             needed = [{name, *made_of.get(name, ())} for name in encoding.columns]
-            file, oddities = _open(source, rows, needed)
+            file = _open(source, rows, needed)
         made_of = {
             name: used
             for name, used in made_of.items()
@@ -87,7 +83,7 @@ class OtherRows:
             public=None,
             where=None,
         )
-        return cls(file, encoding, query, made_of, where, oddities)
+        return cls(file, encoding, query, made_of, where)
 
     def batches(self) -> Generator[NDArray[np.float64]]:
         """Raw matrices [rows, columns], as `ldptree.encoding` describes them. Raises DataError."""
@@ -142,28 +138,17 @@ def _of(name: str) -> str:
     return f"{raw_files.INTERNAL}_of_{name}"
 
 
-def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawFile, tuple[str, ...]]:
-    """The file, with its header or with the names that the run gave to its columns, and its oddities. Raises DataError.
+def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
+    """The file, with its header or with the names that the run gave to its columns. Raises DataError.
 
-    A first line that has one of each set `needed` is a header. Where the run named no lines, what it could not read
-    is tidied as `ldptree init` does.
+    A first line that has one of each set `needed` is a header.
     """
     delimiter, skip = rows.delimiter, rows.skip
     sheets = rows.sheet if file_kind(path) == "workbook" else ()
-    tidied = None
-    if not skip:
-        raw = sorted(name for any_of in needed for name in any_of if name not in rows.derive)
-        tidied = tidy_file(
-            path, raw[0] if raw else rows.target, sheets=sheets, needed=needed if rows.columns else ()
-        )
-    if tidied is not None:
-        sheets, delimiter = (), tidied.content.delimiter or delimiter
-    place = path if tidied is None else tidied.content.place
-    if skip:
-        plain = raw_files.first_fields(path, sheets=sheets)
-        if not any(any_of.isdisjoint(plain) for any_of in needed):
-            skip = 0
-    first = partial(raw_files.first_fields, place, skip=skip, sheets=sheets)
+    fields_below = partial(raw_files.first_fields, path, sheets=sheets, encoding=rows.encoding)
+    if skip and not any(any_of.isdisjoint(fields_below()) for any_of in needed):
+        skip = 0
+    first = partial(fields_below, skip=skip)
     if delimiter is not None and len(first(delimiter)) < 2:
         delimiter = None  # told from the file
     names: tuple[str, ...] = ()
@@ -177,18 +162,17 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> tuple[RawF
                 f"{path}: {len(fields)} columns and no header; the rows that were learned from had {len(rows.columns)}. "
                 "Write as many, or leave out the label, or add a header."
             )
-    file = raw_files.inspect(
+    return raw_files.inspect(
         path,
         delimiter=delimiter,
         columns=names,
         nulls=rows.nulls,
         missing=rows.missing,
+        encoding=rows.encoding,
         skip=skip,
         sheets=sheets,
         needs_rows=False,
-        content=tidied.content if tidied else None,
     )
-    return file, tidied.oddities if tidied else ()
 
 
 def _check_columns(

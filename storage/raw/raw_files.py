@@ -25,7 +25,6 @@ from storage.machine_faults import machine_fault
 from storage.raw.formats.archives import most_unpacked
 from storage.raw.formats.contents import (
     NOT_UTF_8,
-    OR_TIDY_COPY,
     PARQUET,
     Content,
     check_text,
@@ -87,6 +86,8 @@ class RawFile:
     has_header: bool = True
     lines_above: int = 0
     """Lines before the first that is read, which were left out or are blank."""
+    records_above: int = 0
+    """The same in records, which DuckDB counts: a field in quotes may have several lines."""
     content: Content | None = field(default=None, repr=False, compare=False)
     """What is read of it; None of a table in memory."""
     nulls: tuple[str, ...] = ("",)
@@ -136,7 +137,7 @@ class RawFile:
         options = [
             "auto_detect = false",
             f"header = {literal(self.has_header)}",
-            f"skip = {self.lines_above}",
+            f"skip = {self.records_above}",
             f"delim = {literal(self.delimiter)}",
             "quote = '\"'",
             "escape = '\"'",
@@ -169,19 +170,19 @@ def inspect(
     missing: Mapping[str, Sequence[Scalar]] | None = None,
     skip: int = 0,
     sheets: Sequence[str] = (),
+    encoding: str | None = None,
     needs_rows: bool = True,
     is_whole: bool = True,
-    content: Content | None = None,
 ) -> RawFile:
     """Inspect a file. Checks all bytes of a text (encoding, NULs, a gzip's end), a Parquet's footer, the header.
 
     `columns` names the columns of a file without a header; `skip`, lines above the header; `sheets`, of a workbook.
-    Unless `is_whole`, of a text only the first bytes are looked at. `content`: what is read in its
-    place. Raises DataError on a file that is missing, unreadable, empty, in another format, damaged, or whose header is not one;
+    Unless `is_whole`, of a text only the first bytes are looked at. `encoding`: of a text that is not UTF-8.
+    Raises DataError on a file that is missing, unreadable, empty, in another format, damaged, or whose header is not one;
     where it `needs_rows`, also on one with a header alone.
     """
-    content = content or read_content(
-        path, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole
+    content = read_content(
+        path, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole, encoding=encoding
     )
     if content.kind == "parquet":
         return replace(_inspect_parquet(path, content, needs_rows), missing=missing or {})
@@ -220,16 +221,17 @@ def first_fields(
     *,
     skip: int = 0,
     sheets: Sequence[str] = (),
+    encoding: str | None = None,
 ) -> list[str]:
     """The fields of the first line below `skip` others that is not blank, split at `delimiter` or at what splits it into most.
 
     None of a Parquet. Raises DataError where the start tells already that the file cannot be read.
     """
     place = path
-    if file_kind(path) in ("text", "gzip"):
+    if file_kind(path) in ("text", "gzip") and encoding is None:
         check_start(path)
     else:
-        content = read_content(path, sheets=sheets)
+        content = read_content(path, sheets=sheets, encoding=encoding)
         if content.kind == "parquet":
             return []
         place, delimiter = content.place, content.delimiter or delimiter
@@ -392,15 +394,16 @@ def _inspect_csv(
             f"{path.name}: the first line has {len(records[0])} fields, dataset.columns names {len(names)}. "
             "Name every column of a file without a header, or leave `columns` out if it has one."
         )
-    _check_names(path, names, "" if content.written else f", {OR_TIDY_COPY}")
-    ends: list[str] = []  # of the lines as far as the header
+    _check_names(path, names)
+    lines: list[str] = []  # as far as the header
     for line in io.StringIO(start, newline=""):
-        ends.append(line[len(line.rstrip("\r\n")) :])
-        if len(ends) > content.skip and line.strip():
+        lines.append(line)
+        if len(lines) > content.skip and line.strip():
             break
+    ends = [line[len(line.rstrip("\r\n")) :] for line in lines]
     if len({*ends} - {""}) > 1:  # DuckDB takes all that follows for one line, and reads no row
         raise DataError(
-            f"{path.name}: lines above its header end in another way than the header. Delete them, {OR_TIDY_COPY}."
+            f"{path.name}: lines above its header end in another way than the header. Delete them."
         )
     return RawFile(
         path=path,
@@ -409,7 +412,8 @@ def _inspect_csv(
         families=tuple("text" for _ in names),
         delimiter=delimiter,
         has_header=has_header,
-        lines_above=len(ends) - 1,
+        lines_above=len(lines) - 1,
+        records_above=sum(1 for _ in csv.reader(lines[:-1], delimiter=delimiter)),
         content=content,
         nulls=nulls,
     )
@@ -531,8 +535,8 @@ def _family(kind: Any) -> Family | None:
     return None
 
 
-def _check_names(path: Path, names: tuple[str, ...], more: str = "") -> None:
-    """Raises DataError on a name that stands twice (SQL compares names without case) or is taken; `more` also helps then."""
+def _check_names(path: Path, names: tuple[str, ...]) -> None:
+    """Raises DataError on a name that stands twice (SQL compares names without case) or is taken."""
     seen: dict[str, str] = {}
     for name in names:
         if len(name) > LONGEST_NAME:
@@ -542,7 +546,8 @@ def _check_names(path: Path, names: tuple[str, ...], more: str = "") -> None:
         if name.lower() in seen:
             twice = f'"{name}"' if seen[name.lower()] == name else f'"{seen[name.lower()]}" and "{name}"'
             raise DataError(
-                f"{path.name}: duplicate column names, {twice} (case does not tell names apart). Rename one{more}."
+                f"{path.name}: duplicate column names, {twice} (case does not tell names apart). Rename one, or name "
+                "all in dataset.columns, below dataset.skip lines."
             )
         seen[name.lower()] = name
         if name.lower() == ROW_NUMBER or name.lower().startswith(INTERNAL):
@@ -586,8 +591,8 @@ def _in_words(message: str) -> str:
         return NOT_UTF_8.rstrip(".")
     if "state machine" in lower:
         return (
-            "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules. `ldptree init` can write a copy "
-            "whose lines end alike; else close each quote, and double those within a field"
+            "mixed line endings (\\n and \\r\\n), or quotes that do not follow the CSV rules. Let its lines end alike, close "
+            "each quote, and double those within a field"
         )
     if "gzip" in lower:
         return "the gzip file is truncated or damaged. Fetch or write it again."

@@ -38,6 +38,7 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
             columns=spec.columns,
             nulls=spec.nulls,
             missing=spec.missing,
+            encoding=spec.encoding,
             skip=spec.skip,
             sheets=spec.sheet,
             is_whole=is_whole,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ldptree.errors import ConfigError, DataError
 from schemas.catalogue import DATA, sources
-from schemas.dataset import FILE_SUFFIXES, TIDY_COPY, DatasetSpec
+from schemas.dataset import DatasetSpec
 from schemas.expectations import Suite
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from schemas.named_files import A_FOLDER, BUCKETS, NO_SUCH_FILE, read_fault, shown_path
@@ -28,9 +27,6 @@ from tasks.step import step
 PART_BYTES = 256 << 20
 """Raw files of together about so many bytes are read by one task; a larger one is cut into pieces of so many."""
 
-CHANGED_SECONDS = 2.0
-"""A file this much younger than its copy has changed. Some file systems write times in steps of two seconds."""
-
 
 def check_named(spec: DatasetSpec) -> None:
     """Check what can be told of a data set before any of its rows is read.
@@ -45,7 +41,7 @@ def check_named(spec: DatasetSpec) -> None:
         if text is not None:
             check_expression(text, f"dataset.{key}")
     paths = locate([*spec.path, *([rule.path] if rule.path else [])])
-    for path in paths:
+    for path in paths if spec.encoding is None else ():
         check_start(path)
     if len(paths) > 1:
         same_columns(inspect_files(spec, paths, is_whole=False))
@@ -53,50 +49,6 @@ def check_named(spec: DatasetSpec) -> None:
         check_files(spec.name)
     if spec.expect:
         read_suite(*locate([spec.expect]))
-
-
-def say_changed(spec: DatasetSpec) -> list[str]:
-    """A sentence for each file that seems to have been changed after the copy that the run reads was written from it.
-
-    A warning and no error: a folder that is copied may get other times.
-    """
-    copies = [
-        Path(path)
-        for path in spec.path
-        if path.lower().endswith(TIDY_COPY) and not path.startswith((DATA, *BUCKETS))
-    ]
-    sentences = []
-    for copy in copies:
-        for data in _copied_from(copy):
-            out = data.with_name(f"{copy.name[: -len(TIDY_COPY)]}-new.toml")
-            target = "COLUMN" if spec.target in spec.derive else spec.target
-            words = [_from_here(data), "--target", target, "--public", spec.public, "--out", _from_here(out)]
-            sentences.append(
-                f"{data.name} was changed after {copy.name} was written from it, and the run reads the older copy. "
-                f"`{shlex.join(['ldptree', 'init', *words, '--force'])}` writes the copy anew."
-            )
-    return sentences
-
-
-def _copied_from(copy: Path) -> list[Path]:
-    """The files beside a copy that it may have been written from, if they are younger; none where that cannot be told."""
-    name = copy.name[: -len(TIDY_COPY)]
-    try:
-        written = copy.stat().st_mtime
-        return [
-            path
-            for path in sorted(copy.parent.glob(f"{glob.escape(name)}.*"))
-            if path.name[len(name) :].lower() in FILE_SUFFIXES
-            and path.stat().st_mtime > written + CHANGED_SECONDS
-        ]
-    except (OSError, ValueError):
-        return []
-
-
-def _from_here(path: Path) -> str:
-    """A path as it is typed in the working directory."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def locate(paths: Sequence[str]) -> list[Path]:

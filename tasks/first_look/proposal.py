@@ -189,7 +189,7 @@ def propose(
             proposal.drop[column.name] = finding.sentence
         elif finding.is_mixed:
             raise DataError(
-                f'{look.sample.source.name}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
+                f'{look.source}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
             )
     if (
         proposal.target == look.target
@@ -229,7 +229,7 @@ def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:
         return reading
     assert column.finding is not None
     raise DataError(
-        f'{look.sample.source.name}: the target "{look.target}" holds {column.finding.sentence}: no class and no number. '
+        f'{look.source}: the target "{look.target}" holds {column.finding.sentence}: no class and no number. '
         "Name another --target."
     )
 
@@ -287,7 +287,7 @@ def write_toml(proposal: Proposal) -> str:
 def _fixed_lines(proposal: Proposal) -> list[str]:
     look, name = proposal.look, proposal.name
     rule, why = proposal.public
-    seen = "all" if look.sample.is_whole else "some" if look.sample.is_spread else "the first"
+    seen = "all" if look.sample.is_whole else "some"
     rows = f"{look.n_rows:,} rows" if look.public is None else f"{look.n_rows:,} public rows"
     lines = [
         f"# Written by `ldptree init` from {seen} {rows}. Try it: ldptree run {name}.toml",
@@ -297,10 +297,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         f"name = {toml_text(f'{name} file' if name in catalogue() else name)}",
         f"path = {toml_text(proposal.path)}",
     ]
-    if look.sample.delimiter is not None:
-        lines.append(f"delimiter = {toml_text(look.sample.delimiter)}")
-    if look.sample.sheet is not None and not look.sample.oddities:
-        lines.append(f"sheet = {toml_text(look.sample.sheet)}")
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in look.named.keys.items()]
     lines.append(f"target = {toml_text(proposal.target)}")
     if proposal.label:
         lines.append(f"label = {toml_text(proposal.label)}")
@@ -326,8 +323,6 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     for why, names in _telling(proposal).items():
         lines.append(f"# {list_columns(names)}: {why}.")
         lines.append("# If that is known only afterwards, add it to drop.")
-    if not look.file.has_header:
-        lines.append(f"columns = {json.dumps(list(look.file.columns))}")
     if proposal.holders:
         lines.append("# These repeat. Does one of them name a person or device of whom several rows are?")
         lines += [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import FEW_CLASSES, MOST_CLASSES, ROW_NUMBER, DatasetSpec
+from schemas.dataset import FEW_CLASSES, MOST_CLASSES, DatasetSpec
 from storage.raw import raw_files
 from storage.raw.public_rows import booleans
 from storage.raw.recognition.findings import means_missing, sql_name, tell_value
@@ -52,14 +52,12 @@ class TypedRows:
         is_public: of each, whether the rule makes it public.
         features: the columns that a tree could split on.
         faults: of the rows, those that cannot be used, by the column of the first fault.
-        n_rejected: lines of the sample that are no rows.
     """
 
     rows: pl.DataFrame
     is_public: pl.Series
     features: tuple[str, ...]
     faults: Counter[str]
-    n_rejected: int
 
 
 def adjust_proposal(proposal: Proposal, choose: Choose) -> None:
@@ -87,39 +85,32 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
 
     file = replace(look.file, missing=spec.missing)
     rule = rows_by(spec.public)
-    seen = look.public_rows
     plan = IngestPlan.of(RowRules(dataset=spec, seed=rule.seed), [file], rule.n_mixed, numeric=is_number)
     frames: list[pl.DataFrame] = []
     masks: list[pl.Series] = []
     faults: Counter[str] = Counter()
-    first, n_rejected = 0, 0
-    skip = file.kind == "csv"
+    first = 0
     with raw_files.connect([file]) as connection:
         size = raw_files.batch_rows(len(file.columns))
-        for batch in raw_files.stream(connection, plan.query.rows(file, skip_bad_lines=skip), file, size):
-            rows = np.arange(first, first + batch.num_rows)
+        for batch in raw_files.stream(connection, plan.query.rows(file), file, size):
+            rows = look.sample.numbers[first : first + batch.num_rows]
             first += batch.num_rows
-            is_asked = booleans(batch.column(SELECTED), missing=True)
-            chosen = is_asked & (seen.among(0, batch, rows) if look.public else True)
+            chosen = booleans(batch.column(SELECTED), missing=True)
+            is_public = np.ones(len(rows), bool) if look.public else rule.among(0, batch, rows)
             frames.append(pl.DataFrame(batch).filter(pl.Series(chosen)))
-            masks.append(pl.Series(rule.among(0, batch, rows)[chosen]))
-        if skip:
-            n_rejected = len(raw_files.rejected_lines(connection, 10_000))
+            masks.append(pl.Series(is_public[chosen]))
     table = pl.concat(frames)
     if table[BAD].any():
         with raw_files.connect([file]) as connection:
-            query = plan.query.faults(file, skip_bad_lines=skip)
+            query = plan.query.faults(file)
             for batch in raw_files.stream(connection, query, file, size):
                 chosen = booleans(batch.column(SELECTED), missing=True)
-                if look.public:
-                    chosen &= seen.among(0, batch, batch.column(ROW_NUMBER).to_numpy())
                 faults.update(pl.DataFrame(batch).filter(pl.Series(chosen))[FAULT_COLUMN])
     return TypedRows(
         rows=table.drop(PUBLIC, SELECTED, BAD, NAMELESS),
         is_public=pl.concat(masks),
         features=plan.spec.features([column.name for column in plan.query.kept], plan.rule_columns),
         faults=faults,
-        n_rejected=n_rejected,
     )
 
 
@@ -141,10 +132,10 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     import polars as pl
 
     look, column = proposal.look, typed.rows[proposal.target]
-    name, held = f'{look.sample.source.name}: the target "{look.target}"', column.drop_nulls()
+    name, held = f'{look.source}: the target "{look.target}"', column.drop_nulls()
     counts = held.value_counts().sort("count", column.name, descending=[True, False])
     values = counts[column.name].to_list()
-    if unknown := _unknown_labels(values):
+    if unknown := _unknown_labels(values, look.target):
         counts = counts.filter(~pl.col(column.name).is_in(unknown))
         held, values = held.filter(~held.is_in(unknown)), counts[column.name].to_list()
     public = typed.rows.filter(typed.is_public)
@@ -183,10 +174,14 @@ def _decide_label(proposal: Proposal, typed: TypedRows) -> bool:
     return proposal.label == "number" or bool(proposal.where)
 
 
-def _unknown_labels(values: Sequence[object]) -> list[str]:
-    """Texts of a label that say that it is not known, where two or more labels are left without them."""
+def _unknown_labels(values: Sequence[object], target: str) -> list[str]:
+    """Texts of a label that say that it is not known, or are its name in a header that stands again between rows, where two or
+    more labels are left without them.
+    """
     unknown = [
-        value for value in values if isinstance(value, str) and means_missing(value) and value.lower() != "x"
+        value
+        for value in values
+        if isinstance(value, str) and (value == target or (means_missing(value) and value.lower() != "x"))
     ]
     return unknown if len(values) - len(unknown) > 1 else []
 
@@ -194,10 +189,11 @@ def _unknown_labels(values: Sequence[object]) -> list[str]:
 def _put_faults_aside(proposal: Proposal, typed: TypedRows) -> bool:
     """Rows that cannot be read are put aside; columns with many of them are left out."""
     n_faults, n_rows = typed.faults.total(), typed.rows.height
-    rejected = typed.n_rejected / (n_rows + typed.n_rejected)
+    sample = proposal.look.sample
+    rejected = sample.n_rejected / (sample.n_rows + sample.n_rejected)
     if proposal.look.public is None and rejected > MOST_REJECTED:  # else they may be private ones
         raise DataError(
-            f"{proposal.look.sample.source.name}: of the lines looked at, {rejected:.0%} have another number of fields than "
+            f"{proposal.look.source}: of the lines looked at, {rejected:.0%} have another number of fields than "
             f"its header, which has {len(proposal.look.file.columns)}. Write the file anew, with as many fields in each line."
         )
     column, count = typed.faults.most_common(1)[0] if typed.faults else ("", 0)
@@ -269,7 +265,7 @@ def _check_features(proposal: Proposal, features: Sequence[str], left_out: dict[
         left = list((proposal.drop | left_out).items())[:10]
         reasons = "; ".join(f"{name}: {why}" for name, why in left) or "It has no other than the label"
         raise DataError(
-            f"{proposal.look.sample.source.name}: no column is left to learn from. {reasons}. Name another "
+            f"{proposal.look.source}: no column is left to learn from. {reasons}. Name another "
             "--target, or keep a column with --ask."
         )
 
@@ -281,7 +277,7 @@ def _make_public_enough(proposal: Proposal, typed: TypedRows) -> bool:
     private = typed.is_public.not_().sum()
     if look.public is None and not private:
         raise ConfigError(
-            f"{look.sample.source.name}: by the rule {rule} every row is public, and nobody is left to ask."
+            f"{look.source}: by the rule {rule} every row is public, and nobody is left to ask."
         )
     if labels.n_unique() > 1:
         return False
@@ -291,6 +287,6 @@ def _make_public_enough(proposal: Proposal, typed: TypedRows) -> bool:
         return True
     value = f"a single value ({labels[0]!r})" if len(labels) else "no value"
     raise DataError(
-        f'{look.sample.source.name}: the target "{look.target}" has {value} in the rows for which {rule}. Nothing can be learned '
+        f'{look.source}: the target "{look.target}" has {value} in the rows for which {rule}. Nothing can be learned '
         "from them: name another --public."
     )

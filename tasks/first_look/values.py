@@ -17,7 +17,7 @@ from ldptree.errors import ConfigError, DataError
 from schemas.dataset import DatasetSpec, parse_public_rule
 from storage.raw import raw_files
 from storage.raw.column_types import column_types_of_rule
-from storage.raw.file_samples import FileSample, sample_file
+from storage.raw.file_samples import FileSample, NamedFile, name_file, read_like, sample_rows
 from storage.raw.public_rows import PublicRows, gather, raw_texts
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition import odd_texts
@@ -42,8 +42,8 @@ class FirstLook:
     """What was seen of a file.
 
     Attributes:
-        sample: the file, and some of its rows.
-        file: the sample whose rows were looked at: of the file, or of another one that is public whole.
+        named: the file, and how it is read.
+        sample: some of its rows, or of another file that is public whole.
         public: the rule that was given, of which rows may be looked at; None: all of them.
         target: the column to learn, as in the file.
         n_rows: rows that were looked at.
@@ -53,8 +53,8 @@ class FirstLook:
         publics: rules that could tell who is public; none where one was given.
     """
 
+    named: NamedFile
     sample: FileSample
-    file: RawFile
     public: str | None
     target: str
     n_rows: int
@@ -69,9 +69,14 @@ class FirstLook:
         return self.sample.is_whole and self.public is None
 
     @property
-    def public_rows(self) -> PublicRows:
-        """Which rows of `file` may be looked at."""
-        return rows_by(self.public or EVERYTHING)
+    def source(self) -> str:
+        """The file's name."""
+        return self.named.file.name
+
+    @property
+    def file(self) -> RawFile:
+        """The rows that were looked at."""
+        return self.sample.file
 
     def column(self, name: str) -> Column:
         """The column of this name."""
@@ -84,12 +89,11 @@ def rows_by(public: str) -> PublicRows:
     return PublicRows(rule=rule, n_mixed=0 if rule.kind == "file" else 1, seed=0)
 
 
-def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: str | None = None) -> FirstLook:
-    """Look at some rows of a file. `folder` is an empty one, for what was read of it.
+def look(path: Path, *, target: str, public: str | None, sheet: str | None = None) -> FirstLook:
+    """Look at some rows of a file.
 
     Args:
-        path: any file that a run can read, and texts that it cannot.
-        folder: where the rows are written while they are looked at.
+        path: any file that a run can read.
         target: the column to learn.
         public: which rows are public, as `dataset.public`; None: everything is looked at.
         sheet: of a workbook; None: the only one that has cells.
@@ -99,51 +103,45 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         ConfigError: there is no such column, or the rule is none.
     """
     rule = None if public is None else parse_public_rule(public, "--public")
-    is_spread = rule is None or rule.kind == "predicate"
-    sample = sample_file(path, folder, name=target, is_spread=is_spread, sheet=sheet)
-    file = _inspected(sample)
-    raw_files.check_count(file, len(file.columns))
-    target = _known_target(path, file, target)
+    named = name_file(path, target, sheet)
+    raw = named.file
+    raw_files.check_count(raw, len(raw.columns))
+    target = _known_target(path, named, target)
     if rule is not None and rule.path is not None:
-        second = folder / "public"
-        second.mkdir()
-        other = _inspected(sample_file(Path(rule.path), second, name=target, is_spread=True))
-        raw_files.same_columns([file, other])
-        file = other
-    used = check_predicate(rule.predicate, file.columns, "--public") if rule and rule.predicate else ()
+        raw = read_like(named, Path(rule.path))
+        raw_files.same_columns([named.file, raw])
+    used = check_predicate(rule.predicate, raw.columns, "--public") if rule and rule.predicate else ()
     if target in used:
         raise ConfigError(
             f'--public: the rule uses "{target}", the target: who is public would tell the label. Name another rule.'
         )
-    spec = DatasetSpec(name="first look", path=(str(file.path),), target=target, public=public or EVERYTHING)
-    with raw_files.connect([file]) as connection:
-        usable = [name for name in file.columns if file.family(name) is not None]
-        known = {name: kind for name in used if (kind := file.family(name)) not in (None, "text")}
-        types = column_types_of_rule(spec, [file], connection, used, known)
-        batches = list(rows_by(spec.public).raw_batches(connection, file, 0, usable, types))
-    import polars as pl
-
-    frames = [raw_texts(batch, file.nulls) for batch in batches]
-    texts = pl.concat(frames) if frames else pl.DataFrame()
+    spec = DatasetSpec(name="first look", path=(str(raw.path),), target=target, public=public or EVERYTHING)
+    usable = [name for name in raw.columns if raw.family(name) is not None]
+    known = {name: kind for name in used if (kind := raw.family(name)) not in (None, "text")}
+    with raw_files.connect([raw]) as connection:
+        types = column_types_of_rule(spec, [raw], connection, used, known)
+    sample = sample_rows(raw, rows_by(spec.public), 0, usable, types)
+    texts = raw_texts(sample.rows, raw.nulls)
     fewest = FEWEST_ROWS if public is None else 2
     if texts.height < fewest:
         of = f" for which {public}" if public else ""
-        part = "" if sample.is_whole else " in the part of it that is looked at"
         raise DataError(
-            f"{path.name}: {texts.height} row{'s' * (texts.height != 1)}{of}{part}: too few to learn from."
+            f"{path.name}: {texts.height} row{'s' * (texts.height != 1)}{of}: too few to learn from."
         )
-    values = gather(usable, [(batch, file.nulls) for batch in batches])
+    values = gather(usable, [(sample.rows, raw.nulls)])
+    import polars as pl
+
     n_values = texts.select(pl.all().drop_nulls().n_unique()).row(0, named=True)
     n_missing = texts.null_count().row(0, named=True)
     columns = []
-    for name in file.columns:
+    for name in raw.columns:
         if name not in usable:
             finding: Finding | None = Finding(column=name, sentence="lists, structs or bytes")
             columns.append(Column(name=name, type="text", finding=finding, n_values=0, n_missing=0))
             continue
         held = values.sample(name)
-        is_looked_at = name not in used and file.family(name) != "boolean"
-        finding, odd = _findings(held, is_text=file.family(name) == "text") if is_looked_at else (None, None)
+        is_looked_at = name not in used and raw.family(name) != "boolean"
+        finding, odd = _findings(held, is_text=raw.family(name) == "text") if is_looked_at else (None, None)
         columns.append(
             Column(
                 name=name,
@@ -158,7 +156,7 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         )
     apart = {
         finding.column: finding
-        for finding in name_apart([column.finding for column in columns if column.finding], file.columns)
+        for finding in name_apart([column.finding for column in columns if column.finding], raw.columns)
     }
     columns = [replace(column, finding=apart.get(column.name)) for column in columns]
     columns = [
@@ -168,8 +166,8 @@ def look(path: Path, folder: Path, *, target: str, public: str | None, sheet: st
         for column in columns
     ]
     return FirstLook(
+        named=named,
         sample=sample,
-        file=file,
         public=public,
         target=target,
         n_rows=texts.height,
@@ -215,34 +213,20 @@ def _values_apart(column: Column, texts: pl.Series) -> dict[int | float | str, i
     return dict(Counter(text for text, place in rows if place in apart))
 
 
-def _inspected(sample: FileSample) -> RawFile:
-    """The sample's columns; without a header they are called column_1, column_2 and so on. Raises DataError."""
-    layout, nulls = sample.layout, DatasetSpec.model_fields["nulls"].default
-    if layout is None or not layout.n_fields:
-        return raw_files.inspect(sample.path, nulls=nulls)
-    if layout.n_first != layout.n_fields and not layout.oddities:
-        raise DataError(
-            f"{sample.source.name}: its first line has {layout.n_first} fields, and most of its lines have {layout.n_fields}. "
-            "Is a name missing, or does a value hold what stands between fields, without quotes around it?"
-        )
-    names = () if layout.header else tuple(f"column_{index + 1}" for index in range(layout.n_fields))
-    delimiter = "," if layout.oddities else layout.delimiter
-    return raw_files.inspect(sample.path, delimiter=delimiter, columns=names, nulls=nulls)
-
-
-def _known_target(path: Path, file: RawFile, target: str) -> str:
+def _known_target(path: Path, named: NamedFile, target: str) -> str:
     """The column to learn; of a file without a header it may be named by its place, from 1. Raises ConfigError."""
+    file = named.file
     if target in file.columns:
         return target
     alike = [name for name in file.columns if normalize("NFC", name) == normalize("NFC", target)]
     if len(alike) == 1:
         return alike[0]
-    if not file.has_header and target.isdecimal() and 1 <= int(target) <= len(file.columns):
+    if not named.has_header and target.isdecimal() and 1 <= int(target) <= len(file.columns):
         return file.columns[int(target) - 1]
     plain = {"".join(filter(str.isalnum, name.lower())): name for name in file.columns}
     near = difflib.get_close_matches("".join(filter(str.isalnum, target.lower())), plain, n=1, cutoff=0.5)
     hint = f'did you mean "{plain[near[0]]}"?' if near else f"it has {list_columns(file.columns)}"
-    if not file.has_header:
+    if not named.has_header:
         hint = (
             f"its first line holds values, so its columns are called {file.columns[0]} to {file.columns[-1]}"
         )

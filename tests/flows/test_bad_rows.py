@@ -62,7 +62,7 @@ FILES = {
     "spaces.csv": (lambda desk: [line.replace(",", " ") for line in desk.lines()], 'no column "paid"'),
     "damaged.parquet": (lambda desk: damaged(whole_parquet(desk)), "damaged.parquet: "),
     "latin.csv": (lambda desk: "\n".join(desk.lines()).replace("ash", "\xe4sh").encode("latin1"),
-                  "latin.csv: not UTF-8 text. Convert it, for example with: iconv"),
+                  "latin.csv: not UTF-8 text. Set dataset.encoding, such as"),
 }  # fmt: skip
 """One of each way in which a file is none; storage/test_raw_files.py has all."""
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
-from unittest import mock
 
 import duckdb
 import numpy as np
@@ -16,7 +14,6 @@ from chain import rides
 from typer.main import get_command
 
 import flows.command.running
-import ldptree
 from flows.command.cli import app
 from flows.command.main import main
 from ldptree.errors import (
@@ -308,35 +305,3 @@ def test_columns_that_are_left_out_are_told_the_first_of_many_by_name():
         f"left out  {', '.join(f'c{i}' for i in range(10))}: free text",
         "left out  3 more, see the page",
     ]
-
-
-def test_whatever_reads_a_copy_that_is_older_than_its_file_warns_until_it_is_written_anew(
-    typed, runs, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    data, rows = (
-        tmp_path / "gym.csv",
-        "zone,x,y\nopen,1.5,yes\nclosed,0.5,no\n" + "open,1.5,no\ncaf\u00e9,2.5,yes\n" * 40,
-    )
-    data.write_bytes(rows.encode("cp1252"))
-    assert "a full copy of all rows, private ones too: delete it" in typed("init", data, "--target", "y")[1]
-    commands = (("run", "gym.toml"), ("run", "gym.toml", "--plan", "--json"))
-    assert not any("was changed" in typed(*words)[2] for words in commands)
-    data.write_bytes(rows.encode("cp1252") + b"open,9.5,no\n")
-    later = (tmp_path / "gym.tidy.csv").stat().st_mtime + 60
-    os.utime(data, (later, later))
-    changed = "gym.csv was changed after gym.tidy.csv was written"
-    for words in commands:
-        code, _, said = typed(*words)
-        assert (code, said.count(changed)) == (0, 1)
-    assert changed in typed("plan", "gym.toml", "--mse", "2")[2]  # refused after it
-    monkeypatch.setattr("flows.in_python.Pipeline", mock.Mock(side_effect=LdptreeError("enough")))
-    with pytest.warns(UserWarning, match=changed) as told, pytest.raises(LdptreeError, match="enough"):
-        ldptree.run("gym.toml")
-    assert told[0].filename == __file__
-    os.utime(data, (later - 90, later - 90))
-    before = (tmp_path / "gym.toml").read_text()
-    assert typed(*shlex.split(said.split("`")[1])[1:])[0] == 0
-    assert "9.5" in (tmp_path / "gym.tidy.csv").read_text()
-    assert (tmp_path / "gym.toml").read_text() == before
-    assert len(runs) == 2

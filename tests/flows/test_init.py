@@ -292,7 +292,7 @@ def test_every_column_of_a_long_list_is_read(tmp_path, capsys):
         ("a,b\n1,x\n2,y\n", {"target": "c"}, ConfigError, 'no column "c"; it has'),
         ("1,5\n3,4\n", {"target": "c"}, ConfigError, "columns are called column_1 to column_2"),
         ("price,b\n1,x\n2,y\n", {"target": "prize"}, ConfigError, 'did you mean "price"?'),
-        ("a,b\n1,x\n2,x\n" * 20, {"target": "b"}, DataError, "one value in the"),
+        ("a,b\n" + "1,x\n2,x\n" * 20, {"target": "b"}, DataError, "one value in the"),
         ("a,b\n1,x\n2,y\n" * 9, {"target": "b"}, DataError, "too few to learn from"),
         ("a,b\n" + "1.5,2,3,x\n" * 40, {"target": "b"}, DataError, "its first line has 2 fields"),
         ("", {"target": "b"}, DataError, "the file is empty"),

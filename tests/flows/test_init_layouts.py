@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,115 +14,121 @@ from first_fast import first_fast
 from workbooks import workbook
 
 from flows.command.init import init
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import DataError
 from schemas.config import load
 from storage.raw import raw_files
 from storage.raw.layouts import deduplicate_names
+from tasks.data.ingest_plan import inspect_files
 
 LAID_OUT = {
     "title.csv": (
         "Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n" * 30,
-        "y",
-        "1 line above its header",
+        {"skip": 1},
         60,
     ),
     "remarks.tsv": (
         "# made by hand, v3\n# x, z\nx\tz\ty\n" + '1.5\t"a, b"\tyes\n0.5\t"c, d"\tno\n' * 30,
-        "y",
-        "2 lines above its header",
+        {"skip": 2},
         60,
     ),
-    "units.csv": ("x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30, "y", "second header", 60),
+    "units.csv": (
+        "x,z,y\n(m),(s),\n" + "1.5,2,yes\n0.5,1,no\n" * 30,
+        {"skip": 2, "columns": ["x", "z", "y"]},
+        60,
+    ),
     "qualtrics.csv": (
         'x,z,y\nHow long?,"Where\nto?",Yes or no?\n'
         + ",".join(f'"{{""ImportId"":""{one}""}}"' for one in ("QID1", "QID2_1", "QID3"))
         + "\n"
         + "1.5,2,yes\n0.5,1,no\n" * 30,
-        "y",
-        "2 more headers below the first",
+        {"skip": 4, "columns": ["x", "z", "y"]},
         60,
     ),
     "survey.csv": (
         "id,Sex,y\n,Response,Response\n" + "1,Male,yes\n2,Female,no\n" * 30,
-        "y",
-        "second header",
+        {"skip": 2, "columns": ["id", "Sex", "y"]},
         60,
     ),
     "merged.csv": (
         "id,Which do you eat?,,,y\n,Bread,Fish,Other,Response\n"
         + "1,Bread,,x,yes\n2,,Fish,,no\n3,Bread,Fish,,no\n" * 20,
-        "y",
-        "second header",
+        {
+            "skip": 2,
+            "columns": [
+                "id",
+                "Which do you eat? Bread",
+                "Which do you eat? Fish",
+                "Which do you eat? Other",
+                "y",
+            ],
+        },
         60,
     ),
-    "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, "y", "its header again between its rows", 18),
-    "from_r.csv": ("x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30, "y", "a name too few", 60),
+    "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, {}, 18),
+    "from_r.csv": (
+        "x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30,
+        {"skip": 1, "columns": ["row", "x", "z", "y"]},
+        60,
+    ),
     "late_again.csv": (
         "x,z,y\n" + "1,2,yes\n0,1,no\n1,2,no\n" * 60 + "x,z,y\n" + "1,2,yes\n" * 20,
-        "y",
-        "its header again between its rows",
+        {},
         200,
     ),
     "totals.csv": (
         "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Total|180|| 90\n",
-        "y",
-        "1 line of totals or remarks below its rows",
+        {},
         180,
     ),
     "blank_above.csv": (
         "Report\nof: May\n\nx|z|w|y\n" + "1|2|3|yes\n0|1|2|no\n1|2|3|no\n" * 60 + "Source: me|||\n\n",
-        "y",
-        "3 lines above its header",
+        {},
         180,
     ),
     "last_end.csv": (
         "x,z,y\r\n" + '"1,5\n5",2,yes\r\n"0,1""",1,no\r\n"1,5\n5",2,no\r\n' * 60 + "\n",
-        "y",
-        "lines that end in different ways",
+        {},
         180,
     ),
     "ends.csv": (
         "x,z,y\r\n" + "1,2,yes\r\n" * 30 + "0,1,no\n" * 30,
-        "y",
-        "lines that end in different ways",
+        {},
         60,
     ),
-    "broken.csv": ('"x\nm",z,y\n' + "1,2,yes\n0,1,no\n" * 30, "y", "a line break in its header", 60),
-    "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, "y", "columns of the same name", 60),
+    "broken.csv": ('"x\nm",z,y\n' + "1,2,yes\n0,1,no\n" * 30, {"skip": 2, "columns": ["x m", "z", "y"]}, 60),
+    "twice.csv": ("x,X,y\n" + "1,2,yes\n0,1,no\n" * 30, {"skip": 1, "columns": ["x", "X_2", "y"]}, 60),
+}
+
+
+REFUSED = {
+    "totals.csv": "1 line of totals or remarks below its rows. Delete it.",
+    "blank_above.csv": "1 line of totals or remarks below its rows. Delete it.",
+    "last_end.csv": "its lines end in different ways",
+    "ends.csv": "its lines end in different ways",
 }
 
 
 @pytest.mark.parametrize("name", LAID_OUT)
-def test_a_layout_that_no_run_reads_is_named_and_written_anew(tmp_path, capsys, name):
-    content, target, what, n_rows = LAID_OUT[name]
+def test_a_layout_is_read_by_keys_or_refused_with_what_to_do(tmp_path, capsys, name):
+    content, keys, n_rows = LAID_OUT[name]
     (tmp_path / name).write_bytes(content.encode())
     out = tmp_path / "rows.toml"
-    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert any(what in oddity for oddity in said["oddities"])
-    (path,) = load(out).dataset.path
-    with raw_files.connect(
-        [file := raw_files.inspect(Path(path), columns=load(out).dataset.columns)]
-    ) as query:
+    how = {"target": "y", "public": None, "out": out, "force": False, "ask": False, "as_json": True}
+    if name in REFUSED:
+        with pytest.raises(DataError, match=re.escape(f"{name}: {REFUSED[name]}")):
+            init(tmp_path / name, **how)
+        assert not out.exists()
+        return
+    init(tmp_path / name, **how)
+    assert json.loads(capsys.readouterr().out)["keys"] == keys
+    (file,) = inspect_files(load(out).dataset, [tmp_path / name])
+    with raw_files.connect([file]) as query:
         rows = query.execute(file.select(file.columns, file.columns)).fetchall()
-    assert len(rows) == n_rows
     place = file.columns.index(load(out).dataset.target)
-    assert {row[place] for row in rows} == {"yes", "no"}
-    assert Path(path).stat().st_mode & 0o077 == 0
-
-
-def test_the_copy_of_an_earlier_look_is_taken_and_another_file_is_not_written_over(tmp_path):
-    path, tidy = tmp_path / "rows.csv", tmp_path / "rows.tidy.csv"
-    path.write_text("Report of May,,\nx,z,y\n" + "1.5,2,yes\n0.5,1,no\n1.5,1,no\n0.5,2,yes\n0.5,2,no\n" * 30)
-    looks = {"target": "y", "force": False, "ask": False, "as_json": True}
-    for out, public in (("one.toml", None), ("two.toml", "z > 1")):
-        init(path, public=public, out=tmp_path / out, **looks)
-    assert load(tmp_path / "two.toml").dataset.public == "z > 1"
-    tidy.write_text("mine")
-    with pytest.raises(ConfigError, match=r"rows\.tidy\.csv: is there already"):
-        init(path, public=None, out=tmp_path / "three.toml", **looks)
-    assert tidy.read_text() == "mine"
-    assert not (tmp_path / "three.toml").exists()
+    labels = [row[place] for row in rows if row[place] not in (None, "y")]
+    assert {*labels} == {"yes", "no"}
+    assert len(labels) == n_rows
+    assert (len(labels) < len(rows)) == ("NOT IN ('y')" in (load(out).dataset.where or ""))
 
 
 @pytest.mark.parametrize("row", ["1,2,yes", "1,2,yes,", "1,2,yes,,"])
@@ -131,7 +138,7 @@ def test_empty_fields_at_the_end_of_rows_are_no_column_and_no_fault(tmp_path, ca
     path.write_text("x,z,y\n" + f"{row}\n{other}\n1,2,no\n" * 40)
     init(path, target="y", public="random 0.5", out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
-    assert (said["path"], said["oddities"], list(said["columns"])) == ("rows.csv", [], ["x", "z", "y"])
+    assert (said["path"], said["keys"], list(said["columns"])) == ("rows.csv", {}, ["x", "z", "y"])
     with raw_files.connect([file := raw_files.inspect(path)]) as query:
         assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 120
 
@@ -154,7 +161,7 @@ def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
     out = tmp_path / "rows.toml"
     init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
-    assert (said["oddities"], said["path"], said["rows_looked_at"] > 20) == ([], name, True)
+    assert (said["path"], said["rows_looked_at"] > 20) == (name, True)
     spec = load(out).dataset
     file = raw_files.inspect(Path(spec.path[0]), columns=spec.columns, delimiter=spec.delimiter)
     with raw_files.connect([file]) as query:
@@ -181,10 +188,8 @@ def test_the_sheet_of_a_workbook_is_named_where_there_are_several(tmp_path, caps
     init(path, sheet="May", **how | {"as_json": False})
     assert "written    a workbook, a header" in capsys.readouterr().out
     spec = load(out).dataset
-    assert (spec.sheet, Path(spec.path[0]).name) == (
-        ((), "rows.tidy.csv") if title else (("May",), "rows.xlsx")
-    )
-    file = raw_files.inspect(Path(spec.path[0]), sheets=spec.sheet)
+    assert (spec.sheet, spec.skip) == (("May",), len(title))
+    (file,) = inspect_files(spec, [path])
     with raw_files.connect([file]) as query:
         assert len(query.execute(file.select(file.columns, file.columns)).fetchall()) == 60
 

@@ -57,8 +57,7 @@ def seen(tmp_path_factory):
     columns |= {name: RNG.choice(["yes", "no"], N) for name in (*OTHER, *REFUSED)}
     columns |= {name: np.where(np.arange(N) % 4, "new", "old") for name in GROUPS}
     pl.DataFrame(columns | {"number": NUMBER, "y": LABEL}).write_csv(folder / "rows.csv")
-    (folder / "look").mkdir()
-    return look(folder / "rows.csv", folder / "look", target="y", public=None)
+    return look(folder / "rows.csv", target="y", public=None)
 
 
 def proposed(seen, name):

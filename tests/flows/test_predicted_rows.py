@@ -17,7 +17,8 @@ import ldptree
 from flows import in_python
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from storage.formats import stamped
-from tasks.predict import predict_file
+from storage.raw.other_rows import OtherRows
+from tasks.predict import predict_file, row_format_of
 
 ROWS = 900
 HOUR = "hour(strptime(started, '%Y-%m-%d %H:%M'))"
@@ -160,23 +161,17 @@ def test_sql_derives_columns_as_the_run_did(is_derived_before, run, rides, answe
     assert got.select(rides.columns).height == ROWS
 
 
-def untidied(frame, path):
-    text = f"Rides of May\n\n{frame.write_csv()}Total{',' * (frame.width - 1)}\nSource: me\n"
-    path.write_bytes(text.encode("utf-16"))
-    return path
-
-
-def test_lines_that_are_no_rows_are_not_scored_and_are_told_of(run, rides, answers, tmp_path):
-    path, out, said = untidied(rides, tmp_path / "rides.csv"), tmp_path / "out.parquet", []
-    assert predict_file(run.folder, path, out, said.append) == ROWS
-    assert pq.read_table(out).equals(answers)
-    assert run.predict(path).equals(answers)
-    bare = shutil.copy(run.summary["model"], tmp_path / "model.json")
-    alone = untidied(SOURCES["derived before"](rides, path), tmp_path / "alone.csv")
-    assert predict_file(bare, alone, out, said.append) == ROWS
-    assert pq.read_table(out).equals(answers)
-    why = "has utf-16 text; 2 lines above its header; 2 lines of totals or remarks below its rows. It was read as"
-    assert [one.partition(": ")[2].partition(" the tidy copy")[0] for one in said] == [why, why]
+def test_a_text_in_another_encoding_with_lines_above_its_header_is_read_by_keys(
+    run, rides, answers, tmp_path
+):
+    path = tmp_path / "rides.csv"
+    path.write_bytes(f"Fahrten im März\n\n{rides.write_csv()}".encode("utf-16"))
+    with pytest.raises(DataError, match=r'UTF-16 text\. Set dataset\.encoding = "utf-16"'):
+        run.predict(path)
+    spec = {"encoding": "utf-16", "skip": 2}
+    rows = row_format_of(run.model).model_copy(update=spec)
+    raw = list(OtherRows.of(path, run.model.encoding, rows, "rides.csv").batches())
+    assert [*run.model.predict_columns(np.vstack(raw))[0][1]] == answers["prediction"].to_pylist()
 
 
 def test_the_first_row_of_a_file_without_a_header_may_come_again(run, rides, answers, tmp_path):

@@ -111,7 +111,7 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (PARQUET[:-4], "a.parquet", "truncated"),
         (PARQUET, "a.parquet", "damaged"),
         (b"a,b\n1,2\n", "a.parquet", "not a Parquet file"),
-        (b"a,b,a\n1,2,3\n", "a.csv", "Rename one, or use the tidy copy that `ldptree init"),
+        (b"a,b,a\n1,2,3\n", "a.csv", "Rename one, or name all in dataset.columns, below dataset.skip"),
         (b"a,b,A\n1,2,3\n", "a.csv", '"a" and "A"'),
         (b"a,_row\n1,2\n", "a.csv", '"_row", a name that ldptree keeps'),
         (b"x" * (3 << 20), "a.csv", "no line ends"),
@@ -267,7 +267,7 @@ LATE = {
     "text after a quote": (b'1,"CANARY"x\n', "a quote that is opened and not closed"),
     "a field of 10 MB": (b'1,"CANARY' + b"z" * 10_000_000 + b'"\n', "more than 2 MiB"),
     "cut within quotes": (b'1,"CANARY', "a quote that is opened and not closed"),
-    "other line ends": (b"1,CANARY\r2,x\r", "mixed line endings.*`ldptree init` can write a copy"),
+    "other line ends": (b"1,CANARY\r2,x\r", "mixed line endings.*Let its lines end alike"),
     "bytes that are no text": (b"1,CANARY\xff\n", "not UTF-8"),
     "a NUL": (b"1,CANARY\0\n", "NUL byte"),
 }

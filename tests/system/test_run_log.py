@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections import Counter
 from types import SimpleNamespace
@@ -166,16 +165,6 @@ def test_a_release_that_is_scored_says_in_its_log_that_its_page_is_not_private(l
     for assignments in (["release=true"], ["release=true", "evaluate=false"], []):
         run_log.warn_at_start(load(config, assignments), Store(tmp_path / "work"))
     assert [one.getMessage() for one in lines.records if one.name == OURS] == [PAGE_IS_NOT_PRIVATE]
-
-
-def test_a_run_says_in_its_log_that_its_file_was_changed_after_the_copy_that_it_reads(lines, tmp_path):
-    copy = rides(tmp_path / "rides.tidy.csv", 20, seed=1)
-    rides(tmp_path / "rides.csv", 20, seed=1)
-    os.utime(copy, (1, 1))
-    run_log.warn_at_start(load(rides_toml(tmp_path / "rides.toml", str(copy))), Store(tmp_path / "work"))
-    (ours,) = [one for one in lines.records if one.name == OURS]
-    assert ours.levelno == logging.WARNING
-    assert "rides.csv was changed after rides.tidy.csv" in ours.getMessage()
 
 
 def test_a_step_is_tagged_where_its_tag_has_a_limit(api):

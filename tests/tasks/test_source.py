@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-import os
 
 import pytest
 from chain import Chain, rides, rides_config
@@ -13,7 +12,7 @@ from chain import Chain, rides, rides_config
 from ldptree.errors import ConfigError, DataError
 from ldptree.simulate import trips
 from schemas.config import load
-from schemas.dataset import DatasetSpec, name_tidy_copy
+from schemas.dataset import DatasetSpec
 from storage.store import Store
 from tasks.data.source import (
     check_named,
@@ -21,7 +20,6 @@ from tasks.data.source import (
     locate,
     public_files,
     rows_to_make,
-    say_changed,
     simulate,
     suite_file,
     write_trips,
@@ -130,12 +128,12 @@ def test_a_simulated_set_needs_a_number_of_rows():
     [
         (
             "a;b\n1;caf\xe9\n".encode("latin1"),
-            "not UTF-8 text. Convert it, for example with: iconv -f cp1252",
+            "not UTF-8 text. Set dataset.encoding, such as",
         ),
         ("a;b\n1;\u20ac\u201c\n".encode("cp1252"), "not UTF-8 text"),
         (
             "a,b\n1,2\n".encode("utf-16"),
-            "UTF-16 text. Convert it, for example with: iconv -f utf-16 -t utf-8",
+            'UTF-16 text. Set dataset.encoding = "utf-16"',
         ),
         ("a,b\n1,2\n3,4\n".encode("utf-16-le"), "UTF-16LE text"),
         ("a,b\n1,2\n3,4\n".encode("utf-16-be"), "UTF-16BE text"),
@@ -157,7 +155,7 @@ def test_an_encoding_is_told_before_anything_is_begun_and_no_byte_is_quoted(tmp_
         check_named(DatasetSpec.model_validate(spec))
     assert str(refusal.value).startswith(f"public.csv: {said}")
     assert "caf" not in str(refusal.value)
-    assert ("ldptree init" in str(refusal.value)) == said.startswith(("not UTF-8", "UTF-16 "))
+    assert ("dataset.encoding" in str(refusal.value)) == said.startswith(("not UTF-8", "UTF-"))
 
 
 def test_utf_8_with_or_without_a_mark_is_read(tmp_path):
@@ -166,56 +164,6 @@ def test_utf_8_with_or_without_a_mark_is_read(tmp_path):
         # The first block of bytes may end within a letter.
         path.write_bytes(mark + b"a,b\n" + "\u00e9,2\n".encode() * (1 << 20))
         check_named(DatasetSpec(name="t", target="b", path=(str(path),), public="first 5"))
-
-
-@pytest.mark.parametrize(
-    ("name", "copy"),
-    [
-        ("gym.csv", "gym"),
-        ("gym.2024.CSV.gz", "gym.2024"),
-        ("sales.2024.xlsx", "sales.2024"),
-        ("gym.json", "gym.json"),
-    ],
-)
-def test_a_copy_is_named_so_that_its_file_is_found_again(tmp_path, name, copy):
-    assert name_tidy_copy(name) == f"{copy}.tidy.csv"
-    for path, time in ((tmp_path / name_tidy_copy(name), 1_000_000), (tmp_path / name, 1_000_009)):
-        path.write_text("a,b\n1,2\n")
-        os.utime(path, (time, time))
-    spec = DatasetSpec(name="t", target="b", path=(str(tmp_path / name_tidy_copy(name)),), public="a > 1")
-    assert len(say_changed(spec)) == (name != "gym.json")
-
-
-@pytest.mark.parametrize(
-    ("name", "later", "is_told"),
-    [
-        ("gym.csv", 3, True),
-        ("gym.TXT", 3, True),
-        ("gym.csv.gz", 3, True),
-        ("gym.csv", 1, False),
-        ("gym.csv", -9, False),
-        ("gym.toml", 9, False),
-        ("gym.2.csv", 9, False),
-        ("gymnasts.csv", 9, False),
-    ],
-)
-def test_a_file_that_was_changed_after_its_copy_was_written_is_told(
-    tmp_path, monkeypatch, name, later, is_told
-):
-    monkeypatch.chdir(tmp_path)
-    copy = tmp_path / "gym.tidy.csv"
-    for path, time in ((copy, 1_000_000), (tmp_path / name, 1_000_000 + later)):
-        path.write_text("a,b\n1,2\n")
-        os.utime(path, (time, time))
-    spec = DatasetSpec(name="t", target="b", path=(str(copy),), public="a > 1")
-    said = say_changed(spec)
-    assert [one.partition(" was changed after gym.tidy.csv")[0] for one in said] == [name] * is_told
-    remedy = f"`ldptree init {name} --target b --public 'a > 1' --out gym-new.toml --force`"
-    assert all(remedy in one for one in said)
-    assert say_changed(spec.model_copy(update={"path": (str(tmp_path / name),)})) == []
-    assert (
-        say_changed(spec.model_copy(update={"path": (str(tmp_path / "no.tidy.csv"), "a\0.tidy.csv")})) == []
-    )
 
 
 def test_the_configuration_of_the_papers_taxi_reads_a_file_of_the_challenges_columns(store, tmp_path):

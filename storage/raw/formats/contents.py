@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Sequence
@@ -84,11 +85,9 @@ LONGEST_PREAMBLE = 64 << 10
 """Bytes in which an ARFF is recognised."""
 MOST_BLANK = 4 << 10
 """Bytes of blank lines above a header: rows that are looked at begin there."""
-OR_TIDY_COPY = "or use the tidy copy that `ldptree init FILE --target COLUMN` writes"
-"""What also helps where a text is not as a run reads it."""
 NOT_UTF_8 = (
-    "not UTF-8 text. Convert it, for example with: iconv -f cp1252 -t utf-8 (Windows-1252 is what spreadsheets write; "
-    f"Latin-1 is a part of it), save it as UTF-8, {OR_TIDY_COPY}."
+    'not UTF-8 text. Set dataset.encoding, such as "windows-1252", which is what spreadsheets write, or "utf-16" '
+    "(`ldptree init` tells which), or save it as UTF-8."
 )
 # The longer marks first: that of UTF-16 begins that of UTF-32.
 _WIDE_MARKS = {
@@ -125,8 +124,9 @@ def read_content(
     sheets: Sequence[str] = (),
     has_header: bool = True,
     is_whole: bool = True,
+    encoding: str | None = None,
 ) -> Content:
-    """Return the table in a file, after unpacking it and writing a workbook as CSV.
+    """Return the table in a file, after unpacking it and writing a workbook as CSV, or a text as UTF-8.
 
     Args:
         path: the file.
@@ -134,6 +134,7 @@ def read_content(
         sheets: of a workbook.
         has_header: whether a header is expected.
         is_whole: whether every byte of a text is looked at, and not only the first ones.
+        encoding: of a text that is not UTF-8.
 
     Raises:
         DataError: the file is missing, empty, in another format, or damaged.
@@ -152,10 +153,40 @@ def read_content(
     if kind == "zip":
         written = unpack_text(path)
         kind, place = "text", written.place
+    if encoding and not _is_utf_8(place):
+        written = _decode(place, path.name, encoding)
+        kind, place = "text", written.place
     check_text(place, path.name, blocks=None if is_whole else 1)
     if not skip:
         check_preamble(place, path.name)
     return Content(kind=kind, place=place, written=written, skip=skip)
+
+
+def _is_utf_8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with suppress(UnicodeDecodeError, OSError, EOFError, zlib.error), open_text(path) as stream:
+        while block := stream.read(BLOCK):
+            decoder.decode(block)
+            if b"\0" in block:
+                return False
+        return True
+    return False
+
+
+def _decode(path: Path, name: str, encoding: str) -> NamelessFile:
+    """Write a text as UTF-8. Raises DataError."""
+    written, left = NamelessFile(), most_unpacked(path.stat().st_size)
+    try:
+        with open_text(path) as stream, io.TextIOWrapper(stream, encoding, "replace", newline="") as text:
+            while block := text.read(BLOCK):
+                if (left := left - len(block)) < 0:
+                    raise DataError(f"{name}: unpacks to more than 200 times its size.")
+                written.stream.write(block.removeprefix("\ufeff").encode())
+    except UnicodeError:
+        raise DataError(f"{name}: not {encoding} text. Set another dataset.encoding.") from None
+    except (OSError, EOFError, zlib.error):
+        raise DataError(f"{name}: the gzip file is truncated or damaged. Fetch or write it again.") from None
+    return written
 
 
 def check_preamble(path: Path, name: str) -> None:
@@ -189,10 +220,7 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
         with open_text(path) as stream:
             while block := stream.read(BLOCK):
                 if not n_read and (wide := _wide_encoding(block)):
-                    or_save = (
-                        f"save it as UTF-8, {OR_TIDY_COPY}" if wide == "UTF-16" else "or save it as UTF-8"
-                    )
-                    fault = f"{wide} text. Convert it, for example with: iconv -f {wide.lower()} -t utf-8, {or_save}."
+                    fault = f'{wide} text. Set dataset.encoding = "{wide.lower()}", or save it as UTF-8.'
                     break
                 if b"\0" in block:
                     fault = (
