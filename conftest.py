@@ -110,7 +110,7 @@ def _databases_of_buckets_in_memory(tmp_path_factory):
 
 @pytest.fixture(autouse=True, scope="session")
 def _templates_compiled_once():
-    """Each Jinja template is compiled once a process, although every page and every Data Docs has an environment of its own."""
+    """Each Jinja template is compiled once a process, although every page has an environment of its own."""
     import jinja2
 
     class InMemory(jinja2.BytecodeCache):
