@@ -54,7 +54,8 @@ _READ = """
     ), fields AS (
         SELECT protocol, round, output, simulation IS NOT NULL AS simulation,
             CASE WHEN regexp_full_match(id, '"[0-9a-f]{32}"') THEN unhex(substr(id, 2, 32)) END AS id,
-            CASE WHEN starts_with(report, '"') THEN TRY(from_base64(substr(report, 2, length(report) - 2))) END AS payload,
+            CASE WHEN regexp_full_match(report, '"[A-Za-z0-9+/]*={0,2}"')
+                THEN TRY(from_base64(substr(report, 2, length(report) - 2))) END AS payload,
             n_keys = 4 + (output IS NOT NULL)::INT + (simulation IS NOT NULL)::INT AND starts_with(protocol, '"')
                 AND (CASE WHEN round = '1' THEN true ELSE regexp_full_match(round, '-?[0-9]+') END)
                 AND coalesce(regexp_full_match(output, '-?[0-9]+'), true) AND coalesce(simulation = 'true', true) AS is_whole

@@ -242,21 +242,22 @@ CHANGES = {
     "with a round that is no integer": lambda line, *_: line.replace(": 1,", ": 1.0,"),
     "with a long round": lambda line, *_: line.replace(": 1,", f": {10**30},"),
     "in a list": lambda line, *_: f"[{line}]",
+    "with an end of base64 inside": lambda line, *_: line.replace("==", "=/"),
     "and another": lambda line, *_: f"{line} {line}",
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
 @IN_A_FILE
 @given(data=st.data())
-def test_a_line_is_a_report_where_the_client_reads_it_as_one(change, data):
+def test_a_line_is_a_report_where_the_client_reads_it_as_one(data):
     """The reader of many lines and the one of a device agree, however a line is changed."""
     protocol = example_protocol("oue")
     line = line_of(protocol, b"\x1f", 7)
     places = data.draw(
         st.lists(st.tuples(st.integers(0, len(line) - 1), st.sampled_from('"{}[]:,/=\\ a0é')), max_size=20)
     )
-    lines = [changed for place in places if (changed := CHANGES[change](line, *place)).strip()]
+    changed = [change(line, *place) for place in places for change in CHANGES.values()]
+    lines = [text for text in changed if text.strip()]
 
     def is_report(text):
         try:
