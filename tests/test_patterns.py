@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("ldptree", "schemas", "storage", "tasks", "flows")
 ANCHORED = {"match", "fullmatch"}
 FUNCTIONS = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
-SHORT, LONG = 80, 160
+SHORT, LONG = 60, 120
 """Characters of a text."""
 MOST_STARTS, MOST_WORDS, MOST_LETTERS = 8, 20, 12
 FEW = 8

@@ -19,27 +19,36 @@ from storage.objects import folder
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
-SEEDS = 100
-PARTS = 2
+SEEDS = range(64)
+"""Seeds of the fast suite, in which each planted bug is found; `make simulate` takes 10,000."""
+MORE_SEEDS = range(64, 400)
+FINDS = {
+    "remember_in_place": 18,
+    "take_a_conflict_for_a_defeat": 23,
+    "change_without_a_condition": 29,
+    "look_before_the_transaction": 29,
+    "draw_in_place": 24,
+    "collect_beside_a_run": 14,
+    "record_over": 9,
+    "take_another_for_mine": 9,
+    "draw_over": 6,
+    "call_artifacts_alike": 5,
+    "begin_without_the_database_to_itself": 4,
+}
+"""A seed that finds this planted bug, tried before all; seed 0 or 1 finds the others."""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_no_schedule_breaks_a_promise(part):
-    failed = find_failure(range(part, SEEDS, PARTS))
-    assert failed is None, describe(failed)
-
-
-@pytest.mark.slow
-def test_no_schedule_of_many_breaks_a_promise():
-    failed = find_failure(range(SEEDS, 1_000))
+@pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MORE_SEEDS, marks=pytest.mark.slow)])
+def test_no_schedule_breaks_a_promise(seeds):
+    failed = find_failure(seeds)
     assert failed is None, describe(failed)
 
 
 @pytest.mark.parametrize("planted", PLANTS, ids=lambda planted: planted.__name__)
-def test_a_planted_bug_is_found_within_64_seeds(planted):
+def test_a_planted_bug_is_found_by_the_fast_suite(planted):
     with pytest.MonkeyPatch.context() as patch:
         planted(patch, SimpleNamespace())  # what it replaces is there
-    assert find_failure(range(64), planted) is not None
+    assert find_failure([FINDS.get(planted.__name__, 0), *SEEDS], planted) is not None
 
 
 @pytest.fixture
