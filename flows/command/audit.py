@@ -21,6 +21,7 @@ from flows.command.streams import make_console, print_json
 from ldptree.audit.answers import ALARM, judge_answers
 from ldptree.audit.empirical import CONFIDENCE, Audit, audit, reports_for
 from ldptree.audit.exact import LAW_ALARM, MOST_VALUES, enumerated
+from ldptree.audit.shuffled import shuffled_epsilon
 from ldptree.coins import Words
 from ldptree.errors import ConfigError
 from ldptree.limits import MAX_EPSILON, MIN_EPSILON
@@ -67,10 +68,8 @@ def run_audit(
         ConfigError: no such mechanism, or a parameter is wrong.
     """
     names = named(mechanism, label, classes)
-    if epsilon is None:
-        raise ConfigError("--epsilon: say what is claimed, as --epsilon 1")
     n_asked = None if reports is None else _whole(reports)
-    _check(epsilon, cells, classes, n_asked)
+    epsilon = _checked_claim(epsilon, cells, classes, n_asked)
     makers = {name: _maker(name, label, epsilon, classes) for name in names}
     subjects = {name: make(cells) for name, make in makers.items()}
     words = _words(seed)
@@ -153,8 +152,44 @@ def _words(seed: int | None) -> Words:
     return Words.system() if seed is None else Words.seeded(np.random.SeedSequence(seed))
 
 
-def _check(epsilon: float, cells: int, classes: int, reports: int | None) -> None:
-    """Check what can be wrong before a report is drawn."""
+def show_shuffled(
+    mechanism: str,
+    epsilon: float | None,
+    *,
+    cells: int,
+    classes: int,
+    holders: int,
+    delta: float,
+    as_json: bool,
+) -> None:
+    """Print the epsilon of one report among those of `holders` people that another party shuffles.
+
+    Raises:
+        ConfigError: no such mechanism, it has no such epsilon here, or a parameter is wrong.
+    """
+    if mechanism not in CHOICES:
+        raise ConfigError(f'--shuffled: mechanism "{mechanism}" is none of {", ".join(CHOICES)}')
+    claim = _checked_claim(epsilon, cells, classes, None)
+    among = shuffled_epsilon(mechanism_for(mechanism, claim, cells, classes), holders, delta)
+    if as_json:
+        print_json(
+            {"mechanism": mechanism, "epsilon": claim, "holders": holders, "delta": delta}
+            | {"shuffled": asdict(among)}
+        )
+        return
+    print(
+        f"{mechanism}: epsilon {claim:g} of a report alone, and {among.epsilon:.3g} among {holders:,} shuffled ones, at delta "
+        f"{delta:g}. Below {among.at_least:.3g} it is not true.\n"
+        f"It holds where another party takes all {holders:,} reports, removes who sent them and when, shuffles them, and gives "
+        "nothing else to the curator, and where all of these people are honest. For who sees a report on its way, the epsilon of "
+        "a report alone holds."
+    )
+
+
+def _checked_claim(epsilon: float | None, cells: int, classes: int, reports: int | None) -> float:
+    """Return the claim, after checking what can be wrong before a report is drawn. Raises ConfigError."""
+    if epsilon is None:
+        raise ConfigError("--epsilon: say what is claimed, as --epsilon 1")
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         raise ConfigError(f"--epsilon {epsilon:g}: must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
     if cells * classes > MOST_VALUES:
@@ -164,6 +199,7 @@ def _check(epsilon: float, cells: int, classes: int, reports: int | None) -> Non
         )
     if reports is not None and reports > _MOST_ASKED:
         raise ConfigError(f"--reports {reports:,}: at most {_MOST_ASKED:,} are drawn of an input")
+    return epsilon
 
 
 def named(mechanism: str, label: str, classes: int) -> tuple[str, ...]:

@@ -392,16 +392,26 @@ def audit(
         int | None, typer.Option(min=0, help="The seed of repeatable coins; by default the system's.")
     ] = None,
     holders: Annotated[
-        int, typer.Option(min=1, help="The number of reports, of which 1 % are forged.")
+        int, typer.Option(min=1, help="The number of reports, of which 1 % are forged, or all are shuffled.")
     ] = 10_000,
+    shuffled: Annotated[
+        bool,
+        typer.Option("--shuffled", help="The epsilon of reports that another party shuffles, at --delta."),
+    ] = False,
+    delta: Annotated[float, typer.Option(help="The delta of that epsilon.")] = 1e-8,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Test whether a mechanism keeps the epsilon it claims; exit code 4 if it does not."""
-    from flows.command.audit import audit_answers, run_audit
+    from flows.command.audit import audit_answers, run_audit, show_shuffled
 
     if row is not None:
         if not audit_answers(Path(mechanism), reports, row, seed=seed, as_json=as_json):
             raise typer.Exit(BudgetError.exit_code)
+        return
+    if shuffled:
+        show_shuffled(
+            mechanism, epsilon, cells=cells, classes=classes, holders=holders, delta=delta, as_json=as_json
+        )
         return
     stands = run_audit(
         mechanism,

@@ -231,3 +231,30 @@ def test_more_values_than_can_be_audited_are_refused_with_both_numbers(typed):
     code, _, err = typed("oue", "--epsilon", 1, "--reports", 10**12)
     assert code == 2
     assert "at most 10,000,000" in err
+
+
+def test_shuffled_reports_have_a_smaller_epsilon_with_its_conditions(typed):
+    words = ("--epsilon", 2, "--cells", 8, "--shuffled", "--holders", 100_000, "--delta", 1e-8)
+    code, out, _ = typed("signed_subset", *words, "--json")
+    shown = json.loads(out)["shuffled"]
+    assert code == 0
+    assert 0.9 * shown["epsilon"] < shown["at_least"] < shown["epsilon"] < 0.05
+    code, out, _ = typed("signed_subset", *words)
+    assert f"{shown['epsilon']:.3g} among 100,000 shuffled ones, at delta 1e-08" in out
+    assert "removes who sent them and when" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("all", "--epsilon", 1), 'mechanism "all" is none of'),
+        (("discrete_laplace", "--epsilon", 1), "take grr, oue, sue or ss"),
+        (("grr",), "--epsilon: say what is claimed"),
+        (("grr", "--epsilon", 1, "--delta", 2), "a delta between 0 and 1"),
+        (("grr", "--epsilon", 1, "--holders", 1), "2 holders or more"),
+    ],
+)
+def test_what_cannot_be_shuffled_is_refused(typed, words, message):
+    code, out, error = typed(*words, "--shuffled")
+    assert (code, out) == (2, "")
+    assert message in error
