@@ -567,13 +567,8 @@ def _met(run: Run, zone: str) -> str:
     return f"{units.count(met)} of {units.count(len(checks))}" if checks else "kept by the people"
 
 
-def order_checks(run: Run) -> list[Check]:
-    """Checks, those that are not met first."""
-    return sorted(run.checks, key=lambda check: check.ok)[:LISTED_CHECKS]
-
-
 def group_met(checks: Sequence[Check]) -> dict[str, list[str]]:
-    """The checks that are met, by whose rows meet them; several columns that lie in their ranges are counted."""
+    """The checks that are met, by whose rows meet them; columns that lie in their ranges are counted."""
     zones_of: dict[str, list[str]] = {}
     for check in checks:
         if check.ok:
@@ -583,6 +578,11 @@ def group_met(checks: Sequence[Check]) -> dict[str, list[str]]:
         groups.setdefault(" and ".join(dict.fromkeys(zones)), []).append(name)
     for whose, names in groups.items():
         others = [name for name in names if " is between " not in name]
-        if len(names) - len(others) > 1:
-            groups[whose] = [*others, f"{units.count(len(names) - len(others))} columns lie in their ranges"]
+        groups[whose] = others[:LISTED_CHECKS]
+        if n_ranges := len(names) - len(others):
+            groups[whose].append(
+                units.plural(n_ranges, "column lies in its range", "columns lie in their ranges")
+            )
+        if len(others) > LISTED_CHECKS:
+            groups[whose].append(f"{units.count(len(others) - LISTED_CHECKS)} more")
     return groups

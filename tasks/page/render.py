@@ -42,6 +42,7 @@ KNOWN: dict[str, Any] = {
     "summary": summary,
     "findings": findings,
     "privacy": privacy,
+    "draw_groups": draw_groups,
 }
 """Names that every template knows."""
 
@@ -82,14 +83,10 @@ def fill(template: str, *, text: str = "", **values: Any) -> str:
 
 
 def _making(run: Run) -> dict[str, Any]:
-    checks = findings.order_checks(run)
     cores = f" on {units.plural(run.making.cores, 'core', 'cores')}" if run.making.cores else ""
     peak = f", peak memory {units.memory(run.making.peak_rss_mb)}" if run.making.peak_rss_mb else ""
     return {
-        "n_listed": len(checks),
-        "met": findings.group_met(checks),
-        "unmet": [check for check in checks if not check.ok],
-        "rows": findings.tabulate_rows(run),
+        "met": findings.group_met(run.checks),
         "left_out": list(run.columns_left_out.items())[:MOST_LISTED],
         "data_says": _data(run),
         "made": say("made", cores=cores, memory=peak),
@@ -113,31 +110,17 @@ def _learned(run: Run) -> dict[str, Any]:
     return {
         "rows_of": _whose(run),
         "guesses": _guesses(run),
-        "groups": draw_groups(run),
-        "explained": summary.explain_finding(run),
         "tree": tree,
         "ribbons": charts.ribbons(tree.root) if tree else [],
         "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
         "tree_classes": _classes(run, tree) if tree and tree.classes else None,
         "tree_caption": _tree_caption(run),
-        "cut": lambda node: units.plural(node.cells, "group", "groups"),
-        "strengths": findings.find_strengths(run),
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
         "curves": [charts.draw_curve(curve) for curve in run.model.curves],
-        "curve_tables": [findings.tabulate_curve(run, curve) for curve in run.model.curves],
         "answers": privacy.answers(run, shown=_shown(run)),
         **_example(run),
-        **(_rounds(run) if run.privacy.features else {}),
         **(_scores(run) if run.scores else {}),
         **_strip(run),
-    }
-
-
-def _rounds(run: Run) -> dict[str, Any]:
-    return {
-        "rounds": findings.tabulate_rounds(run),
-        "rounds_say": privacy.answers(run)[0].sentences,
-        "features": findings.tabulate_features(run),
     }
 
 
