@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ldptree.errors import DataError
 from ldptree.partition.tree import Partition
+from ldptree.rounding import round_digits
 
 Floats = NDArray[np.float64]
 
@@ -160,9 +161,10 @@ class Surface:
         return cls((), np.zeros(0), value, np.zeros(0))
 
     def times(self, factor: float) -> Surface:
-        """So many times its value, everywhere."""
-        trees = tuple(Tree(tree.partition, factor * tree.values) for tree in self.trees)
-        return Surface(self.features, self.stand_ins, factor * self.intercept, factor * self.slopes, trees)
+        """So many times its value, everywhere, rounded: it is published, and the factor may differ in its last digits."""
+        trees = tuple(Tree(tree.partition, round_digits(factor * tree.values)) for tree in self.trees)
+        intercept, slopes = float(round_digits(factor * self.intercept)), round_digits(factor * self.slopes)
+        return Surface(self.features, self.stand_ins, intercept, slopes, trees)
 
     def columns(self, rows: Floats) -> Floats:
         """Its own columns of rows [n, d], float64 [n, features], stand-ins in place of NaN."""

@@ -15,6 +15,7 @@ from ldptree.families.public_features.summary import (
     estimate_label_variance,
 )
 from ldptree.mechanisms.numbers import NUMBERS
+from ldptree.models.surface import Surface
 
 N = 10_000
 SAID = re.compile(r"explain about (\d+)% \((\d+)% to (\d+)%\) of the variance of labels")
@@ -113,3 +114,17 @@ def test_of_classes_the_share_is_said_as_well():
     found = PublicFeatureClassifier(4.0, private_features=[], random_state=0).fit(X, y)
     _, low, high = (int(figure) / 100 for figure in SAID.search(found.model_.says).groups())
     assert low - 0.02 <= 0.64 <= high + 0.02
+
+
+def test_an_effect_is_published_alike_where_libraries_differ_in_their_last_digits():
+    """A question is known by its bytes: another digit in the sixteenth place would draw other reports."""
+    rng = np.random.default_rng(5)
+    means, chances = rng.normal(size=1000), rng.random(1000)
+    for mean, chance in zip(means, chances, strict=True):
+        own, other = (
+            Surface((0,), np.zeros(1), value, np.array([value])).times(factor)
+            for value, factor in ((mean, chance), (np.nextafter(mean, 9.0), np.nextafter(chance, 0.0)))
+        )
+        assert own.intercept == other.intercept
+        assert own.slopes == other.slopes
+        assert own.intercept == pytest.approx(mean * chance, rel=1e-8)
