@@ -94,8 +94,9 @@ def finish(run: Pipeline) -> dict[str, Any]:
 
 def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
     """Write the folder of a run that nobody has answered yet: its page, and what is asked. Returns its summary."""
-    (turn,), inbox, left = run.conversation.rounds, run.config.collection.inbox, run.respondents.facts
-    message = " ".join(["No report has come yet.", f"Devices send them to {inbox}.", *say_left_out(left)])
+    (turn,), place, left = run.conversation.rounds, run.config.collection, run.respondents.facts
+    where = f"Devices send them to {place.inbox}." if place.inbox else f"Their totals come as {place.totals}."
+    message = " ".join(["No report has come yet.", where, *say_left_out(left)])
     facts = _describe_stop(run, message, is_waiting=True)
     page = _write_stop(run, facts)
     question = run.store.file(turn.question(), "protocol.json").read_bytes()

@@ -146,8 +146,8 @@ class RunConfig(Table):
 
     @property
     def is_collection(self) -> bool:
-        """Return whether reports come to an inbox."""
-        return self.collection.inbox is not None
+        """Return whether reports come from outside, to an inbox or as totals."""
+        return self.collection.expected_holders is not None
 
     @property
     def published_as(self) -> str | None:
@@ -344,9 +344,10 @@ def load(config: str | Path, assignments: list[str] | None = None) -> RunConfig:
     if isinstance(raw.get("dataset"), dict):
         raw["dataset"] = with_paths_from(beside, raw["dataset"])
     if isinstance(collection := raw.get("collection"), dict):
-        inbox = collection.get("inbox")
-        if isinstance(inbox, str) and inbox and not inbox.startswith(BUCKETS):
-            collection["inbox"] = str(beside / inbox)
+        for key in ("inbox", "totals"):
+            place = collection.get(key)
+            if isinstance(place, str) and place and not place.startswith(BUCKETS):
+                collection[key] = str(beside / place)
     apply_assignments(raw, assignments or ())
     return parse(raw, source=str(config), folder=Path.cwd(), assignments=assignments or ())
 

@@ -150,6 +150,10 @@ class CollectionConfig(Table):
 
     expected_holders: int | None = Field(default=None, ge=1)
     """How many people are expected to answer; the question is made for so many. Later runs keep to it."""
+    totals: str | None = Field(default=None, min_length=1)
+    """Instead of an inbox: the file, or address in a bucket, of sums that somebody else added up. `ldptree aggregate` writes such
+    a file, raw.parquet.
+    """
     inbox: str | None = Field(default=None, min_length=1)
     """The folder, or address such as s3://bucket/prefix, where their reports arrive: files that end in .jsonl, one report a
     line. A file that is being written has another name until it is whole.
@@ -157,10 +161,14 @@ class CollectionConfig(Table):
 
     @model_validator(mode="after")
     def _check_both(self) -> CollectionConfig:
-        if (self.expected_holders is None) != (self.inbox is None):
-            missing = "inbox" if self.inbox is None else "expected_holders"
+        if self.inbox is not None and self.totals is not None:
             raise ValueError(
-                f"{missing}: a collection names an inbox and how many people are expected; add it"
+                "totals: reports come to an inbox, or their sums are a file; leave one of the two out"
+            )
+        if (self.expected_holders is None) != (self.inbox is None and self.totals is None):
+            missing = "expected_holders" if self.expected_holders is None else "inbox"
+            raise ValueError(
+                f"{missing}: a collection names an inbox (or totals) and how many people are expected; add it"
             )
         return self
 

@@ -16,7 +16,7 @@ from flows.respondents.respondents import Respondents
 from schemas.manifest import Manifest, Record
 from schemas.named_files import shown_path
 from storage.reports.published import FOLDER, publish
-from tasks.answers.inbox import collect, list_segments, receive
+from tasks.answers.inbox import collect, find_totals, list_segments, receive
 from tasks.artifacts import read_protocol
 from tasks.page.data import Privacy
 from tasks.page.privacy import write_actors
@@ -68,8 +68,13 @@ class Inbox(Respondents):
     @cached_property
     def _segments(self) -> tuple[list[Manifest], list[str]]:
         inbox = self.run.config.collection.inbox
-        assert inbox is not None
-        return list_segments(self.run.store, inbox)
+        return ([], []) if inbox is None else list_segments(self.run.store, inbox)
+
+    @cached_property
+    def _totals(self) -> dict[str, list[Manifest]]:
+        """What `collect` takes beside reports."""
+        totals = self.run.config.collection.totals
+        return {} if totals is None else {"totals": find_totals(self.run.store, totals)}
 
     def answer(self, asked: Round) -> Sequence[Record]:
         """The valid reports of each closed segment."""
@@ -93,6 +98,7 @@ class Inbox(Respondents):
                     lambda: {
                         "question": answered.question(),
                         "reports": [record["reports"] for record in answered.reports],
+                        **self._totals,
                     },
                 )
             )

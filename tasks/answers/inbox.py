@@ -1,16 +1,21 @@
 """receive: the valid reports of one closed segment of an inbox, read once, however many runs there are; collect: the sums of all
-segments, each report once. The curator's, who sees reports only.
+segments, each report once, or sums that came from elsewhere. The curator's, who sees reports only.
 
 A segment ends in .jsonl and holds one report a line. It is whole when it has that name: a file that is being written has another.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ldptree.errors import ConfigError, DataError
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.totals import RawSums
 from schemas.manifest import FileEntry, MadeBy, Manifest
 from schemas.named_files import BUCKETS, folder_fault, shown_path
@@ -41,6 +46,19 @@ def list_segments(store: Store, inbox: str) -> tuple[list[Manifest], list[str]]:
         ) from None
     others = [name for name in names if not _is_closed(name) and not name.endswith(OPEN)]
     return segments, [name.encode(errors="backslashreplace").decode() for name in others]
+
+
+def find_totals(store: Store, name: str) -> list[Manifest]:
+    """The file of totals as an artifact that stands outside of the store; none where it is not there yet. Raises DataError where
+    it cannot be read.
+    """
+    try:
+        is_there = bool(find_objects(name)) if name.startswith(BUCKETS) else Path(name).exists()
+        return [_segment(store, name)] if is_there else []
+    except OSError as fault:
+        raise DataError(
+            f"collection.totals: {shown_path(name)}: cannot be read ({fault.strerror})."
+        ) from None
 
 
 def _is_closed(name: str) -> bool:
@@ -89,14 +107,54 @@ def receive(draft: Draft, *, question: Manifest, segment: Manifest) -> Mapping[s
     return {"n_valid": n, "rejected": rejected, "refused": refused}
 
 
+def add_totals(path: Path, sums: RawSums) -> None:
+    """Add the sums in a file, as `ldptree aggregate` writes `raw.parquet`.
+
+    Raises ProtocolMismatch where they are of another protocol, DataError where the file holds no sums, or none that people gave.
+    """
+    where, protocol = f"collection.totals: {path.name}", sums.protocol
+    try:
+        with pq.ParquetFile(path) as file:
+            stated = file.schema_arrow.metadata or {}
+            if stated.get(b"protocol", b"").decode() != protocol.digest:
+                raise ProtocolMismatch(f"{where}: says of another protocol, or of none, that it answers it.")
+            if file.metadata.num_rows != sums.raw.size:
+                raise ValueError
+            column = file.read(["raw"]).column("raw")
+        is_whole = pa.types.is_integer(column.type) and not column.null_count
+        holders = json.loads(stated.get(b"holders_of_outputs", b"[%s]" % stated[b"n_private"]))
+        n_reports = np.array(holders, dtype=np.int64)
+        raw = column.to_numpy().reshape(sums.raw.shape)
+        is_given = is_whole and n_reports.shape == sums.n_reports.shape and bool((n_reports >= 0).all())
+        given = zip(raw, n_reports, strict=True)
+        is_given = is_given and all(protocol.mechanism.can_be_sum(part, int(n)) for part, n in given)
+    except (OSError, pa.ArrowException, KeyError, ValueError, OverflowError, TypeError):
+        raise DataError(
+            f"{where}: not the sums of this question, as `ldptree aggregate` writes raw.parquet."
+        ) from None
+    if not is_given:
+        raise DataError(f"{where}: sums that so many people cannot have given. Nothing was learned.")
+    sums.raw += raw
+    sums.n_reports += n_reports
+
+
 @step("collect", version="1", home="curator", retries=2, order=13, says="raw sums of all reports of an inbox")
-def collect(draft: Draft, *, question: Manifest, reports: Sequence[Manifest]) -> Mapping[str, Any]:
-    """Write the sums of the valid reports of all segments ("sums", as `add`), of each id the first, and count the others."""
+def collect(
+    draft: Draft, *, question: Manifest, reports: Sequence[Manifest], totals: Sequence[Manifest] = ()
+) -> Mapping[str, Any]:
+    """Write the sums of the valid reports of all segments ("sums", as `add`), of each id the first, and count the others. Or
+    write the sums in files of totals. Raises DataError where these are not what they were when the run began.
+    """
     store, sums = draft.store, RawSums.none(read_protocol(draft.store, question))
     with ReportLines.opened() as lines:
         lines.add_written([path for manifest in reports for path in store.files(manifest)])
         add_each_once(lines, sums)
         repeated = lines.count_faults()
+    for manifest in totals:
+        for path in store.files(manifest):
+            add_totals(path, sums)
+        if store.condition(manifest) != "present":
+            raise DataError(f"{shown_path(manifest.files[0].name)}: changed while it was read; run again.")
     write_sums(draft, sums)
     draft.count("sums", "raw.npy", sums.n_private)
     return {"n_private": sums.n_private, "rejected": repeated}

@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow.parquet as pq
 
 from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.protocol.protocol import Protocol
@@ -321,3 +322,6 @@ def write(received: Received, folder: Path) -> None:
     received.totals()
     with folder_written_whole(folder, "--out") as aside, duckdb.connect() as connection:
         write_totals(connection, aside, received.sums, received.protocol.rounds[0])
+        raw = pq.read_table(aside / "raw.parquet")
+        stated = (raw.schema.metadata or {}) | {b"protocol": received.protocol.digest.encode()}
+        pq.write_table(raw.replace_schema_metadata(stated), aside / "raw.parquet")

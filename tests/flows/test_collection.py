@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from chain import laid_over, rides, rides_config
 
@@ -23,8 +25,9 @@ from schemas.config import parse
 from storage.reports.lines import ReportLines
 from storage.reports.published import CLIENT
 from storage.store import Store
+from tasks.answers import inbox
 from tasks.answers.inbox import OPEN
-from tasks.answers.receive import CONFLICTING, OTHER_PROTOCOL, SEEN, SIMULATED, UNREADABLE
+from tasks.answers.receive import CONFLICTING, OTHER_PROTOCOL, SEEN, SIMULATED, UNREADABLE, receive, write
 from tasks.artifacts import read_model, read_protocol, read_totals
 from tasks.report import read_facts
 
@@ -304,6 +307,93 @@ def test_an_inbox_in_a_bucket_is_read_as_one_in_a_folder(room, asked, monkeypatc
     assert run.respondents.facts["passed_over"] == []
 
 
+# Totals from elsewhere
+
+
+def of_totals(room):
+    """The configuration whose sums come from elsewhere, and the file."""
+    place = room / "raw.parquet"
+    return collection(room, collection={"inbox": None, "totals": str(place)}), place
+
+
+def added_up(room, protocol, lines):
+    """What somebody else leaves who adds the reports up."""
+    (room / "protocol.json").write_text(protocol.to_json())
+    send(room, "0001.jsonl", lines)
+    shutil.rmtree(room / "totals", ignore_errors=True)
+    write(receive(room / "protocol.json", room / "inbox"), room / "totals")
+    return room / "totals" / "raw.parquet"
+
+
+def test_sums_that_somebody_else_added_up_are_learned_from_as_the_reports_would_be(room, asked):
+    _, protocol, lines = asked
+    config, place = of_totals(room)
+    waiting = run_of(config, room / "work")
+    assert waiting.conversation.is_unanswered
+    assert "Their totals come as" in finish(waiting)["finding"]
+    for n in (1000, PEOPLE):
+        shutil.copy(added_up(room, protocol, [*lines[:n], lines[0], "torn"]), place)
+        run = run_of(config, room / "work", f"run-{n}")
+        assert totals_of(run).n_private == finish(run)["n_private"] == n
+    by_reports = run_of(collection(room), room / "work", "by-reports")
+    assert totals_of(run).counts.tolist() == totals_of(by_reports).counts.tolist()
+    assert run.model["model"].digest == by_reports.model["model"].digest
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (ProtocolMismatch, {"protocol": "0" * 64}),
+        (ProtocolMismatch, {"protocol": None}),
+        (DataError, {"n_private": "9"}),
+        (DataError, {"n_private": "many"}),
+        (DataError, {"n_private": "-1"}),
+        (DataError, {"n_private": None}),
+        (DataError, lambda table: table.slice(1)),
+        (DataError, lambda table: table.rename_columns(["sums"])),
+        (DataError, lambda table: table.set_column(0, "raw", pa.array(table["raw"].to_numpy() + 0.5))),
+        (
+            DataError,
+            lambda table: table.set_column(0, "raw", pa.array([None, *table["raw"].to_pylist()[1:]])),
+        ),
+        (DataError, lambda table: table.set_column(0, "raw", pa.array(table["raw"].to_numpy() + 1000))),
+        (DataError, None),
+    ],
+)
+def test_a_file_of_totals_that_people_cannot_have_given_is_refused(room, asked, kind, change):
+    _, protocol, lines = asked
+    config, place = of_totals(room)
+    table = pq.read_table(added_up(room, protocol, lines[:1000]))
+    if change is None:
+        place.write_text("raw\n1\n")
+    else:
+        if callable(change):
+            table = change(table).replace_schema_metadata(table.schema.metadata)
+        else:
+            stated = {key.decode(): value for key, value in table.schema.metadata.items()} | change
+            table = table.replace_schema_metadata({key: value for key, value in stated.items() if value})
+        pq.write_table(table, place)
+    with pytest.raises(kind, match=r"collection\.totals: raw\.parquet: "):
+        run_of(config, room / "work")
+
+
+def test_a_file_of_totals_that_is_written_while_it_is_read_stops_the_run(room, asked, monkeypatch):
+    _, protocol, lines = asked
+    config, place = of_totals(room)
+    shutil.copy(added_up(room, protocol, lines[:1000]), place)
+    read = inbox.add_totals
+
+    def reading(path, sums):
+        read(path, sums)
+        shutil.copy(added_up(room, protocol, lines[:1001]), place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "add_totals", reading)
+        with pytest.raises(DataError, match="changed while it was read"):
+            run_of(config, room / "work")
+    assert totals_of(run_of(config, room / "work")).n_private == 1001
+
+
 # Refused
 
 
@@ -328,6 +418,7 @@ def test_rows_that_would_be_private_are_refused(room):
         ("simulation.noise_seed", {"simulation": {"noise_seed": 1}}),
         ("dataset.holder", {"dataset": {"holder": "person", "drop": ["zone"]}}),
         ("collection.inbox", {"collection": {"expected_holders": 1, "inbox": None}}),
+        ("collection.totals", {"collection": {"expected_holders": 1, "totals": "raw.parquet"}}),
         ("model.questions", {"model": {"questions": 2}}),
     ],
 )
