@@ -31,10 +31,6 @@ from storage.sql import check_predicate, list_columns, literal
 from tasks.first_look.column import Column
 from tasks.first_look.values import FirstLook
 
-SHARE = 0.1
-"""Of the rows that a trial takes for public where nothing says which are."""
-FEWEST = 150
-"""Rows that are public so, at least, while that is no more than half of them."""
 LONGEST_WHY = 180
 """Characters of a reason, long enough for a column with two ways to read it."""
 EPSILON = 1.0
@@ -240,11 +236,7 @@ _PART_OF_DATE = re.compile(r"_(year|month|weekday|hour)(_[0-9]+)?$")
 def _choose_public(look: FirstLook, public: str | None, choose: Choose) -> tuple[str, str]:
     if public is not None:
         return public, "as you said"
-    share = max(SHARE, min(0.5, round(FEWEST / look.n_rows, 2)))
-    random = (f"random {share}", "a trial: these rows are read in the clear. Name those that may be")
-    offered = [(proposed.rule, proposed.why) for proposed in look.publics]
-    best = [pair for pair, proposed in zip(offered, look.publics, strict=True) if proposed.is_consent][:1]
-    answers = [*best, random, *(pair for pair in offered if pair not in best)]
+    answers = [(proposed.rule, proposed.why) for proposed in look.publics]
     place = choose("Which rows may everybody see?", [f"{rule}   ({why})" for rule, why in answers])
     return answers[place]
 

@@ -174,7 +174,7 @@ def look(path: Path, *, target: str, public: str | None, sheet: str | None = Non
         n_duplicates=texts.height - texts.n_unique(),
         texts=texts,
         columns=tuple(columns),
-        publics=() if public else propose_rules(columns, texts, target),
+        publics=() if public else propose_rules(columns, texts, target, sample.n_rows),
     )
 
 

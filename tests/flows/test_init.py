@@ -116,7 +116,8 @@ TARGETS = {
     "odd.csv": "shouted",
     "twins.csv": "4",
 }
-CONSENTED = {"money.csv": "consent = 'yes'", "packed.csv.gz": "\"Opt-in panel\" = 'Y'"}
+DIVIDED = {"numbers.csv": "site = ", "people.parquet": "site = "}
+OFFERED = {"money.csv": "consent = 'yes'", "packed.csv.gz": "\"Opt-in panel\" = 'Y'"}
 
 
 def ugly(folder, name):
@@ -186,9 +187,10 @@ def test_what_is_seen_of_an_ugly_file_is_said_and_its_configuration_is_one(tmp_p
     }.get(name, "utf-8")
     assert said["header"] is (name not in ("nameless.csv", "twins.csv"))
     assert said["label"] == ("number" if name == "numbers.csv" else "class")
-    assert config.dataset.public == CONSENTED.get(name, "random 0.1")
+    assert config.dataset.public.startswith(DIVIDED.get(name, "random 0.1"))
+    assert OFFERED.get(name, config.dataset.public) in {one["rule"] for one in said["public_proposals"]}
     assert ('# holder = "member_id"' in text) is (name == "people.parquet")
-    assert ('# public = "site = ' in text) is (name in ("numbers.csv", "people.parquet"))
+    assert ('# public = "random 0.1"' in text) is (name in DIVIDED)
 
 
 def test_what_ask_would_ask_of_a_date_is_whole_in_the_file_as_comments(tmp_path, capsys):
