@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import tomllib
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
@@ -14,14 +15,16 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from flows.budget import PROTECTS_NOBODY, say_who_rows_are
+from flows.command.init import describe
 from flows.executors import InlineExecutor
 from flows.finish import finish, page_of_failure, say_estimator, stop_where_failed, summarize_run
 from flows.naming import name_run
@@ -37,6 +40,9 @@ from storage.objects.addresses import refuse_bucket
 from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
 from tasks.data.source import check_named
+from tasks.first_look.proposal import choose_first, propose, write_toml
+from tasks.first_look.rehearsal import adjust_proposal
+from tasks.first_look.values import look
 from tasks.page.data import Run as Facts
 from tasks.page.render import render_brief
 from tasks.page.summary import headline
@@ -166,6 +172,21 @@ def run(
             weakref.finalize(result, rmtree, folder, ignore_errors=True)
         undone.pop_all()
         return result
+
+
+def init(source: Any, *, target: str, public: str | None = None) -> dict[str, Any]:
+    """As `ldptree.init` says. Raises DataError, ConfigError."""
+    is_file = isinstance(source, str | PathLike)
+    with TemporaryDirectory(prefix="ldptree-init-") as folder:
+        path = Path(source) if is_file else Path(folder) / f"{frames.FRAME}.parquet"
+        if not is_file:
+            parquet.write_table(frames.read_frame(source, "ldptree.init"), path)
+        proposal = propose(look(path, target=target, public=public), path.name, name="frame", public=public)
+        adjust_proposal(proposal, choose_first)
+    print("\n".join(describe(proposal, public)))
+    settings = tomllib.loads(write_toml(proposal))
+    dataset = {key: value for key, value in settings["dataset"].items() if key not in ("name", "path")}
+    return {"dataset": dataset, "privacy": settings["privacy"]}
 
 
 def _run(config: RunConfig, store: Store) -> Run:

@@ -19,6 +19,7 @@ __all__ = [
     "PublicFeatureRegressor",
     "PublicRangeScaler",
     "__version__",
+    "init",
     "read_model",
     "run",
 ]
@@ -56,6 +57,27 @@ def run(
 
     here = find_pipeline("ldptree.run")
     return here.run(source, target=target, public=public, epsilon=epsilon, work=work, **settings)
+
+
+def init(source: Any, *, target: str, public: str | None = None) -> dict[str, Any]:
+    """Look at a frame or a data file, print what was seen, and return settings with which `run` reads it.
+
+    As in `settings = ldptree.init(df, target="paid")` and, after a look at them, `ldptree.run(df, **settings)`.
+
+    Args:
+        source: a frame (polars, pandas or pyarrow), or a data file.
+        target: the label's column.
+        public: the rule that says which rows are public, to look at these alone. By default every row is looked at and a rule
+            proposed, which is for a trial on data that you own.
+
+    Raises:
+        ImportError: the pipeline is not installed.
+        LdptreeError: as the command line's messages.
+    """
+    from ldptree.pipeline import find_pipeline
+
+    settings: dict[str, Any] = find_pipeline("ldptree.init").init(source, target=target, public=public)
+    return settings
 
 
 def read_model(path: str | PathLike[str]) -> Any:

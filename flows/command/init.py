@@ -69,7 +69,7 @@ def init(
     if as_json:
         print_json(_as_json(proposal, to))
         return
-    for line in _lines(proposal, public):
+    for line in describe(proposal, public):
         print(line)
     if ask and not asking.n_asked:
         print("asked      nothing: there was nothing that the values do not tell")
@@ -124,8 +124,8 @@ class TerminalChooser:
             say(f"{word!r} is none of these.")
 
 
-def _lines(proposal: Proposal, public: str | None) -> list[str]:
-    """What was seen, in lines."""
+def describe(proposal: Proposal, public: str | None) -> list[str]:
+    """Describe what was seen, in lines."""
     seen, rule = proposal.look, proposal.public
     layout = seen.named.layout
     part = "all" if seen.sample.is_whole else "some from all over,"

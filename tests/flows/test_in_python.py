@@ -220,7 +220,7 @@ def test_a_frame_that_is_no_table_is_refused_without_its_values(data, called):
     mixed = frame.assign(miles=[object(), *frame["miles"][1:]])
     for given, message in (
         (twice, "the frame: has the column 'miles' twice"),
-        (mixed, "the frame: a column of it"),
+        (mixed, "the frame: the column 'miles' is of"),
     ):
         with pytest.raises(DataError, match=message) as refused:
             called(given, **OF_RIDES)
@@ -355,3 +355,23 @@ def test_every_name_of_the_package_is_there():
     with pytest.raises(AttributeError):
         _ = ldptree.no_such_name
     assert Path(sys.modules["ldptree"].__file__).name == "__init__.py"
+
+
+def test_settings_that_init_returns_run_as_they_are_on_the_frame_and_its_file(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "day": [f"{1 + i % 28:02}.0{1 + i // 60}.2024" for i in range(480)],
+            "price": [f"${x:,.2f}" for x in rng.gamma(2, 900, 480)],
+            "x": rng.normal(size=480),
+        }
+    ).with_columns(y=pl.when(pl.col("x") > 0).then(pl.lit("a")).otherwise(pl.lit("b")))
+    frame.write_csv(tmp_path / "rows.csv")
+    settings = ldptree.init(frame.to_pandas(), target="y")
+    assert "read       price: money" in capsys.readouterr().out
+    of_file = ldptree.init(tmp_path / "rows.csv", target="y")
+    assert of_file["dataset"] | {"types": {}} == settings["dataset"] | {"types": {}}
+    assert settings["privacy"] == {"epsilon": 1.0}
+    assert not {"name", "path"} & {*settings["dataset"]}
+    run = ldptree.run(frame, **settings, evaluation={"redraws": 0})
+    assert "price_number" in run.model.columns_needed
