@@ -37,7 +37,8 @@ class LPDTRegressor(
     one joint report, with the label rounded at random between levels of its range; they need no tuning.
 
     The paper's estimator is mechanism = "randomized_response", partition = "max-edge" (LPDT-M) or "cart" (LPDT-V), lam = 0,
-    prune = "none", rule = "ratio", with your own depth, min_samples_leaf and rho.
+    prune = "none", rule = "ratio", with your own depth, min_samples_leaf (its n_l: section 2.3 stops where a side of a split has fewer
+    public rows) and rho.
 
     Args:
         {parameters}
