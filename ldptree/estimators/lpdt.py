@@ -37,8 +37,8 @@ class LPDTRegressor(
     one joint report, with the label rounded at random between levels of its range; they need no tuning.
 
     The paper's estimator is mechanism = "randomized_response", partition = "max-edge" (LPDT-M) or "cart" (LPDT-V), lam = 0,
-    prune = "none", rule = "ratio", with your own depth, min_samples_leaf (its n_l: section 2.3 stops where a side of a split has fewer
-    public rows) and rho.
+    prune = "none", rule = "ratio", with your own depth, rho and min_samples_leaf: by section 2.3 a cell stays whole where a side
+    of its split has fewer public rows (n_l).
 
     Args:
         {parameters}
