@@ -252,7 +252,7 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-@step("prune", version="7", home="curator", retries=2, order=16, says="the model")
+@step("prune", version="8", home="curator", retries=2, order=16, says="the model")
 def fit(
     draft: Draft, *, transcript: StoredTranscript, asking: Asking, reading: Mapping[str, Any]
 ) -> Mapping[str, Any]:
@@ -267,7 +267,7 @@ def fit(
 
 @step(
     "partition",
-    version="5",
+    version="6",
     home="curator",
     retries=2,
     order=10,
