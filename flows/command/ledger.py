@@ -78,7 +78,7 @@ def describe(store: Store) -> dict[str, Any]:
         "campaigns": [
             {
                 "campaign": campaign.name,
-                "files": len(campaign.asked()),
+                "files": len({*campaign.asked().values()}),
                 "reports": sum(report.rows for report in campaign.reports()),
             }
             for campaign in campaigns_in(store)
@@ -103,6 +103,10 @@ def back_up(work: Path, to: Path) -> None:
     where = f"FILE {shown_path(to)}"
     if to.exists() or to.is_symlink():
         raise ConfigError(f"{where}: stands already, and is not written over. Name a new file.")
+    if to.resolve().is_relative_to(work.resolve()):
+        raise ConfigError(
+            f"{where}: lies in the work folder. Name a file on another disk, where a backup belongs."
+        )
     check_output(to, "FILE")
     aside = to.with_name(f".{secrets.token_hex(8)}.part")
     try:

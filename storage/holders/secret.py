@@ -16,7 +16,7 @@ SECRET = "holders/secret"  # noqa: S105 - a name
 SECRET_BYTES = 32
 SIGNS = (
     "holders/holders.db",
-    "curator/reports/last-transaction",
+    "curator/reports/last-transaction-*",
     "curator/reports/*/*/*.parquet",
     "holders/perturb/*.json",
     "curator/*/*.json",

@@ -1,8 +1,9 @@
 """Keep who was asked in the holders' database: SQLite in `holders/holders.db`, or where LDPTREE_DATABASE says.
 
 A transaction is there whole or not at all, whenever the process or the machine stops, and sees all before it. The last one's
-number and digest stand beside the reports too, and in the file of the holders' secret: an older copy of the database does not
-know them. What is kept there: `storage.ledger.schema`.
+number and digest stand beside the reports too, in a file that is named for the number, and in the file of the holders' secret: an
+older copy of the database does not know them, not even one that is copied over newer folders. What is kept there:
+`storage.ledger.schema`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -30,7 +30,7 @@ from storage.objects.object_store import ObjectStore
 from storage.private_files import FILE, fsync, make_to_last
 
 LAST = f"curator/reports/{LAST_TRANSACTION}"
-"""Where the last transaction stands beside the reports."""
+"""Where the last transaction stands beside the reports, before a hyphen and its number."""
 REMEDY = (
     "Holders who have answered could be asked again, so nobody is asked. Restore the folders curator and holders, both from one "
     "backup that was made after the last run, or begin anew in another work folder."
@@ -53,7 +53,9 @@ class Database:
     @property
     def where(self) -> str:
         """The path or address where a person finds it."""
-        return self._url.render_as_string(hide_password=True) if self._path is None else str(self._path)
+        if self._path is not None:
+            return str(self._path)
+        return self._url.set(query={}).render_as_string(hide_password=True)  # a query may have a password too
 
     @property
     def server_name(self) -> str | None:
@@ -63,8 +65,7 @@ class Database:
     def copy_to(self, path: Path) -> None:
         """Copy a file's database, as it is at one moment, into another file. Raises ArtifactCorrupt, sqlite3.Error."""
         with self.reading() as kept:
-            for of in kept.sizes_of_lists():
-                deque(kept.people(of), maxlen=0)  # compares each part with its digest
+            kept.check_lists()
         connections.copy(self._url, path)
 
     @property
@@ -110,14 +111,16 @@ class Database:
         transactions = snapshot.transactions()
         for name, last in outside.items():
             if transactions[last.number : last.number + 1] != [last]:
-                raise lost(self.where, f"older than {self._objects.where(name)}, or of another history")
+                of = f"{LAST}-{last.number}" if name == LAST else name
+                raise lost(self.where, f"older than {self._objects.where(of)}, or of another history")
         return transactions[-1]
 
     def refuse_new(self, outside: Mapping[str, Last]) -> None:
         """Raises ArtifactCorrupt where there is none, and something `outside` says that there was one."""
         if outside and not self.is_there:
+            sign = f"{LAST}-{outside[LAST].number}" if LAST in outside else min(outside)
             elsewhere = f"If it is elsewhere, set {connections.VARIABLE} to its place"
-            raise lost(self.where, f"missing, and {min(outside)} says that there was one. {elsewhere}")
+            raise lost(self.where, f"missing, and {sign} says that there was one. {elsewhere}")
 
     def check_place(self) -> None:
         """Raises ConfigError where LDPTREE_DATABASE names a file that cannot be made."""
@@ -127,14 +130,15 @@ class Database:
     def outside(self) -> dict[str, Last]:
         """Return the last transaction by each place outside of the database where one stands. Raises ArtifactCorrupt."""
         outside, beside = {}, read_beside_secret(self._objects)
-        with suppress(FileNotFoundError):
-            outside[LAST] = self._parsed(LAST, self._objects.get(LAST))
+        while (told := self._told()) and LAST not in outside:
+            with suppress(FileNotFoundError):  # another process has told of a later one
+                outside[LAST] = self._parsed(told[-1], self._objects.get(told[-1]))
         if beside:
             outside[SECRET] = self._parsed(SECRET, beside)
-            number = outside[LAST].number if LAST in outside else None
-            if number is None or number < outside[SECRET].number:  # it is written first
+            number, wanted = outside[LAST].number if LAST in outside else None, outside[SECRET].number
+            if number is None or number < wanted:  # it is written first
                 condition = "missing" if number is None else f"older than {self._objects.where(SECRET)}"
-                raise lost(self._objects.where(LAST), condition)
+                raise lost(self._objects.where(f"{LAST}-{wanted if number is None else number}"), condition)
         return outside
 
     def _damaged(self) -> LdptreeError:
@@ -155,15 +159,25 @@ class Database:
             raise self._damaged()
         refuse_other(self.where, version, VERSION)
 
+    def _told(self) -> list[str]:
+        """The names beside the reports that tell of a transaction, the last one's last."""
+        names = [entry.name for entry in self._objects.entries("curator/reports")]
+        numbers = [name.removeprefix(f"{LAST}-") for name in names if name.startswith(f"{LAST}-")]
+        return [f"{LAST}-{n}" for n in sorted((n for n in numbers if n.isdecimal()), key=int)]
+
     def _tell(self, last: Last) -> None:
         """Write the last transaction outside of the database, where a later one does not stand already."""
-        text = f"{last.number} {last.digest}".encode()
+        name, text = f"{LAST}-{last.number}", f"{last.number} {last.digest}".encode()
 
-        def change(name: str, before: bytes | None) -> bytes:
-            return before if before and self._parsed(name, before).number > last.number else text
+        def change(before: bytes) -> bytes:
+            return before if before and self._parsed(SECRET, before).number > last.number else text
 
-        self._objects.change(LAST, lambda before: change(LAST, before))
-        change_beside_secret(self._objects, lambda before: change(SECRET, before))
+        self._objects.put(name, text)
+        for earlier in self._told():
+            if earlier == name:
+                break
+            self._objects.delete(earlier)
+        change_beside_secret(self._objects, change)
 
     def _parsed(self, name: str, text: bytes) -> Last:
         if (match := _LAST.fullmatch(text)) is None:

@@ -1,7 +1,7 @@
 """Notice a part of a work folder that was lost or restored from an older backup, before anybody is asked.
 
-Parts are the database, the holders' secret, the reports and what was published. If all parts come from one backup, nothing
-contradicts anything.
+Parts are the database, the holders' secret, the reports and what was published. If all parts come from one backup, or one was
+copied over them, nothing contradicts anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.store import Store
 
 
 def check_state(store: Store, *, by_digest: bool = False) -> None:
-    """Check that all that is kept of who was asked is there, reports by their sizes or `by_digest`.
+    """Check that all that is kept of who was asked is there, reports by their sizes, or all of it `by_digest`.
 
     Raises ArtifactCorrupt where it is missing, older than another part of it, or damaged; ConfigError where a first run is to
     keep it where it cannot.
@@ -35,6 +35,8 @@ def check_state(store: Store, *, by_digest: bool = False) -> None:
         database.check(kept, outside)
         secret = kept.rows(ORIGIN)[0].secret
         answers = kept.rows(ANSWERS, account=RELEASE)
+        if by_digest:
+            kept.check_lists()
     if not has_secret(objects):
         refuse_new_secret(objects, database.where)
     if not hmac.compare_digest(secret, check_value(secret_of(objects))):

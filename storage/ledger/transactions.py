@@ -7,7 +7,7 @@ or writes. For a list of people, which may be large, stands its digest there: th
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -65,6 +65,11 @@ class Snapshot:
             return {}
         sizes = select(PEOPLE.c.list, func.sum(PEOPLE.c.n)).group_by(PEOPLE.c.list)
         return {of: int(n) for of, n in self._connection.execute(sizes)}
+
+    def check_lists(self) -> None:
+        """Compare each part of each list with its digest. Raises Changed."""
+        for of in self.sizes_of_lists():
+            deque(self.people(of), maxlen=0)
 
     def transactions(self) -> list[Last]:
         """Every transaction, oldest first. Raises Changed."""

@@ -83,7 +83,7 @@ def _below(folder: Path) -> Iterator[Path]:
     """List what is no folder below a folder, but the last transaction; a link to a folder is no folder, and is not entered."""
     for place, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(place, name).is_symlink()]
-        yield from (Path(place, name) for name in (*files, *links) if name != LAST_TRANSACTION)
+        yield from (Path(place, name) for name in (*files, *links) if not name.startswith(LAST_TRANSACTION))
 
 
 def _raise(fault: OSError) -> None:

@@ -108,7 +108,7 @@ class Desk:
         zones = ("public", "holders", "curator", "simulation")
         folders = [path for zone in zones for path in (self.work / zone).glob("*/*")]
         apart = {"faults", "types", "read", "count", "cut", "add"}
-        left = [path for path in folders if path.name not in (LAST_TRANSACTION, ".lock")]
+        left = [path for path in folders if not path.name.startswith((LAST_TRANSACTION, ".lock"))]
         return {path.parent.name for path in left} - apart
 
     def nothing_private_lies_outside_the_holders_zone(self) -> None:

@@ -164,6 +164,7 @@ def refusals(desk: Desk, work: Path) -> list[tuple[int, str, tuple[object, ...]]
         (2, "there.db: stands already, and is not written over. Name a new file.", ("backup", "there.db")),
         (2, "link.db: stands already", ("backup", "link.db")),
         (2, "work: stands already", ("backup", "work")),
+        (2, "a.db: lies in the work folder", ("backup", work / "curator" / "a.db")),
         (2, "FILE no/a.db: there is no folder", ("backup", "no/a.db")),
         (2, "/proc/a.db: cannot be written", ("backup", "/proc/a.db")),
         (2, "no database yet, as nobody was asked here.", ("backup", "a.db", "--work", unused)),

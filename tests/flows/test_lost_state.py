@@ -21,7 +21,7 @@ from storage.ledger.campaigns import Campaign
 from storage.objects.folder import FolderObjects
 from storage.store import Store
 
-QUESTIONS, REPORTS, LAST = "curator/partition", "curator/reports/*/", "curator/reports/last-transaction"
+QUESTIONS, REPORTS, LAST = "curator/partition", "curator/reports/*/", "curator/reports/last-transaction-*"
 DATABASE, SECRET = "holders/holders.db", "holders/secret"
 PARTS = (QUESTIONS, REPORTS, LAST, DATABASE, SECRET)
 SUBSETS = [subset for size in range(1, len(PARTS) + 1) for subset in itertools.combinations(PARTS, size)]
@@ -161,9 +161,9 @@ def test_every_single_file_of_it_is_missed(weeks, work, how):
     reports = sorted((whole / "curator/reports").rglob("*.parquet"))
     protocol = [whole / name for name in Campaign(Store(whole), "rides-2026").frozen().protocol.names]
     assert len(reports) == 2
-    for path in (*reports, *protocol, *(whole / part for part in (LAST, DATABASE, SECRET))):
+    for path in (*reports, *protocol, *whole.glob(LAST), whole / DATABASE, whole / SECRET):
         name = path.relative_to(whole)
-        is_kept = path.name not in ("holders.db", "last-transaction") and (older / name).exists()
+        is_kept = path.name != "holders.db" and (older / name).exists()
         if how == "older" and is_kept:
             continue
         lose(work, older, str(name), how)
@@ -196,12 +196,20 @@ def test_the_holders_zone_of_an_older_backup_is_seen_by_what_the_curator_has(wee
     assert "holders/holders.db: older than " in refused(work, weeks[0])
 
 
+def test_an_older_backup_that_is_copied_over_newer_folders_is_seen(weeks, work):
+    """What came since lies there still, and what the backup has is as it was."""
+    shutil.copytree(weeks[1], work, dirs_exist_ok=True)
+    for path in work.glob("holders/holders.db-*"):
+        path.unlink()
+    assert "holders/holders.db: older than " in refused(work, weeks[0])
+
+
 def test_a_part_of_another_history_is_seen(weeks, work, tmp_path):
     """Both went on from the same backup, by a week each."""
     files, older, _ = weeks
     other = Store(shutil.copytree(older, tmp_path / "other"))
     collected(other, files[2], **CAMPAIGN)
-    restore(other.root, work, "curator/reports/last-transaction")
+    restore(other.root, work, LAST)
     assert "of another history" in refused(work, files)
     restore(other.root, work, "curator/reports")
     refused(work, files)
@@ -253,16 +261,20 @@ WRITES = 3
 
 @pytest.mark.parametrize("at", first_fast(*range(1, 2 * WRITES + 1), fast=(1, 6)))
 def test_a_run_that_is_killed_before_it_tells_of_a_transaction_is_resumed(weeks, work, monkeypatch, at):
-    real, done = FolderObjects.change, []
+    done = []
 
-    def change(self, name, make):
-        if name in ("holders/secret", "curator/reports/last-transaction"):
-            done.append(name)
-            if len(done) == at:
-                raise Killed
-        real(self, name, make)
+    def killed_at(real):
+        def write(self, name, what):
+            if name == SECRET or name.startswith(LAST.removesuffix("*")):
+                done.append(name)
+                if len(done) == at:
+                    raise Killed
+            real(self, name, what)
 
-    monkeypatch.setattr(FolderObjects, "change", change)
+        return write
+
+    for way in ("put", "change"):
+        monkeypatch.setattr(FolderObjects, way, killed_at(getattr(FolderObjects, way)))
     with suppress(Killed):
         collected(Store(work), weeks[0][2], **CAMPAIGN)
     assert done
@@ -274,20 +286,20 @@ def test_a_run_that_is_killed_before_it_tells_of_a_transaction_is_resumed(weeks,
 
 
 def test_a_cached_run_writes_no_transaction(weeks, work):
-    names = ("holders/holders.db", "holders/secret", "curator/reports/last-transaction")
-    before = [(work / name).read_bytes() for name in names]
+    paths = [work / DATABASE, work / SECRET, *work.glob(LAST)]
+    before = {path: path.read_bytes() for path in paths}
     collected(Store(work), weeks[0][0], **CAMPAIGN)
-    assert [(work / name).read_bytes() for name in names] == before
+    assert {path: path.read_bytes() for path in (*paths, *work.glob(LAST))} == before
 
 
 def test_what_stands_beside_the_reports_says_nothing_of_the_holders(weeks, work):
-    told = (work / "curator" / "reports" / "last-transaction").read_text()
-    assert re.fullmatch(r"\d+ [0-9a-f]{64}", told)
+    (told,) = work.glob(LAST)
+    assert re.fullmatch(rf"{told.name.rsplit('-')[-1]} [0-9a-f]{{64}}", told.read_text())
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b'{"a": 1}' + b" " * 9999])
-@pytest.mark.parametrize("kept", ["curator/reports/last-transaction", "holders/holders.db", "holders/secret"])
+@pytest.mark.parametrize("kept", [LAST, DATABASE, SECRET])
 def test_garbage_in_place_of_what_is_kept_is_told_before_any_charge(weeks, work, kept, content):
-    path = work / kept
+    (path,) = work.glob(kept)
     path.write_bytes(content)
     assert path.name in refused(work, weeks[0])

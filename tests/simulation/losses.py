@@ -15,7 +15,7 @@ from storage.ledger.database import LAST
 from storage.ledger.lost_parts import check_state
 from storage.store import Store
 
-KEPT = (DATABASE, SECRET, LAST)
+KEPT = (DATABASE, SECRET)
 
 
 def needed(store: Store, keep: int) -> set[str]:
@@ -24,7 +24,8 @@ def needed(store: Store, keep: int) -> set[str]:
     the runs kept were made of.
     """
     objects = store.objects
-    found = {*KEPT}
+    told = {entry.name for entry in objects.entries("curator/reports") if entry.name.startswith(LAST)}
+    found = {*KEPT, *told}
     records = [store.whole_record(name) for name in store.all_record_names()]
     makers = {part.digest: record for record in records for part in record.parts.values()}
     for campaign in campaigns_in(store):

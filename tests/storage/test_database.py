@@ -122,17 +122,22 @@ def test_a_transaction_that_an_error_ends_leaves_nothing(store, path):
     check_state(store)
 
 
+def last_of(store):
+    """What tells of the last transaction beside the reports."""
+    (path,) = store.root.glob(f"{LAST}-*")
+    return path
+
+
 def test_a_flipped_byte_is_noticed_or_makes_no_difference(store, path):
     """Every 251st of the database, and each of what stands outside of it: at the start, or where a list of people is read."""
     before, n_noticed = content(store), 0
-    for name, step in ((DATABASE, 251), (LAST, 1), ("holders/secret", 1)):
-        file = store.root / name
+    for file, step in ((store.root / DATABASE, 251), (last_of(store), 1), (store.root / "holders/secret", 1)):
         whole = file.read_bytes()
         for at, mask in product(range(0, len(whole), step), (0x55, 0xFF)):  # the second makes text unreadable
             file.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
             try:
                 check_state(store)
-                assert content(store) == before, f"{name} at {at}"
+                assert content(store) == before, f"{file.name} at {at}"
             except ArtifactCorrupt:
                 n_noticed += 1
             file.write_bytes(whole)
@@ -293,17 +298,20 @@ def test_a_database_stands_where_the_variable_says(store, tmp_path, monkeypatch)
     with pytest.raises(ArtifactCorrupt, match="of another work folder"):
         check_state(other)
     (store.root / "holders" / "secret").unlink()
-    last = (store.root / LAST).read_bytes()
-    (store.root / LAST).unlink()
+    last = last_of(store)
+    told = last.read_bytes()
+    last.unlink()
     with pytest.raises(ArtifactCorrupt, match=r"secret is missing, and .*who\.db says that there was one"):
         check_state(store)
-    (store.root / LAST).write_bytes(last)
-    with pytest.raises(ArtifactCorrupt, match="secret is missing, and curator/reports/last-transaction says"):
+    last.write_bytes(told)
+    with pytest.raises(
+        ArtifactCorrupt, match=r"secret is missing, and curator/reports/last-transaction-\d+ says"
+    ):
         check_state(store)
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(
         ArtifactCorrupt,
-        match=r"holders\.db: missing, and curator/reports/last-transaction says .* set LDPTREE_DATABASE to its place",
+        match=r"holders\.db: missing, and curator/reports/last-transaction-\d+ says .* set LDPTREE_DATABASE to its place",
     ):
         check_state(store)
 
@@ -311,9 +319,9 @@ def test_a_database_stands_where_the_variable_says(store, tmp_path, monkeypatch)
 def test_what_stands_beside_the_reports_is_missed_where_the_secrets_file_knows_of_it(store):
     """Without it an older copy of the holders' zone could not be told from one that is whole."""
     charge(store, 1)
-    (store.root / LAST).unlink()
+    last_of(store).unlink()
     for act in (lambda: check_state(store), lambda: charge(store, 2)):
-        with pytest.raises(ArtifactCorrupt, match=r"last-transaction: missing\. .*nobody is asked"):
+        with pytest.raises(ArtifactCorrupt, match=r"last-transaction-\d+: missing\. .*nobody is asked"):
             act()
 
 
