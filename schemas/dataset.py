@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
 
 from pydantic import (
     BaseModel,
@@ -173,8 +174,11 @@ class DatasetSpec(Table):
     levels: Annotated[dict[str, Scalars], BeforeValidator(values_as_tuples)] = Field(default={})
     """The values of categories, at most 1,000 each; any other value is encoded as none of them."""
     derive: dict[str, str] = Field(default={})
-    """New columns, as SQL expressions on a row, such as minutes = "trip_seconds / 60". Hours and days of an instant are
-    those of UTC unless the expression names a zone: hour(CAST("when" AS TIMESTAMPTZ) AT TIME ZONE 'America/Chicago')."""
+    """New columns, as SQL expressions on a row, such as minutes = "trip_seconds / 60"."""
+    timezone: str | None = None
+    """The zone of the hours and days of an instant, such as "America/Chicago", which is text with an offset as TIMESTAMPTZ:
+    hour(CAST("when" AS TIMESTAMPTZ)). By default UTC, and never the machine's.
+    """
     holder: str = Field(default="row", min_length=1)
     """The unit of privacy: "row", or the column that identifies people."""
     new_people: bool = False
@@ -259,6 +263,13 @@ class DatasetSpec(Table):
             "levels": tuple(self.levels),
             "missing": tuple(self.missing),
         }
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_timezone(cls, name: str | None) -> str | None:
+        if name is not None and name not in available_timezones():
+            raise ValueError(f'{name!r} is no time zone, as "America/Chicago" is one')
+        return name
 
     @field_validator("encoding")
     @classmethod

@@ -31,6 +31,8 @@ class RowFormat(Table):
     """Texts that mean "missing"."""
     missing: Annotated[dict[str, Scalars], BeforeValidator(values_as_tuples)] = Field(default={})
     """Values of a column that mean it, too."""
+    timezone: str | None = None
+    """Of hours and days of an instant; None: UTC."""
     types: dict[str, ColumnType]
     """Of the features, and of the raw columns that some of them are derived from."""
     derive: dict[str, str]
@@ -62,6 +64,7 @@ class RowFormat(Table):
                 "columns": dataset.columns,
                 "delimiter": dataset.delimiter,
                 "encoding": dataset.encoding,
+                "timezone": dataset.timezone,
                 "skip": dataset.skip,
                 "sheet": dataset.sheet,
                 "nulls": dataset.nulls,

@@ -21,8 +21,8 @@ UNSAFE_OPTIMIZER = "common_subexpressions"
 """Switched off. It takes shared expressions out of TRY, whose errors end the query, and is slow on many columns."""
 EXAMPLE = "company = 'Flash Cab' AND fare > 5"
 
-IN_UTC = "SET TimeZone = 'UTC'"
-"""Makes hours and days of an instant those of UTC, and not of the machine."""
+UTC = "UTC"
+"""The time zone in which hours and days of an instant are taken unless another is named, and never the machine's."""
 
 # Every name is a pure function of its arguments in one row: no clock, no chance, no setting, no file, no other row.
 _FUNCTION_NAMES = """
@@ -93,6 +93,7 @@ def _scratch_database() -> Any:
     atexit.register(_scratch_database.cache_clear)  # else DuckDB tells of objects that nobody freed
     database = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
     database.execute(f"SET disabled_optimizers = '{UNSAFE_OPTIMIZER}'")
+    database.execute(f"SET TimeZone = '{UTC}'")
     return database
 
 

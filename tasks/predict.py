@@ -32,7 +32,7 @@ from storage.raw.formats.contents import file_kind
 from storage.raw.other_rows import OtherRows
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import SQL_TYPES
-from storage.sql import check_predicate, literal, quote
+from storage.sql import UTC, check_predicate, literal, quote
 
 DERIVED, OWN = "ldptree derived", "ldptree row"
 """In SQL, the table with its derived columns, and a whole row of the table."""
@@ -128,6 +128,8 @@ def export_sql(model: Model, table: str) -> str:
         f"TRY_CAST(TRY(({text}\n)) AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}"
         for name, text in made.items()
     ]
+    if any("TIMESTAMPTZ" in text.upper() or "%z" in text for text in made.values()):
+        about += f"\n-- Hours and days are those of one zone, also here: SET TimeZone = {literal(rows.timezone or UTC)} first."
     others = f"COLUMNS(lambda name: name NOT IN ({', '.join(map(literal, made))}))"
     return (
         f"{about}\nWITH {quote(DERIVED)} AS (\n  SELECT unnest({quote(OWN)}), {', '.join(derived)}\n"

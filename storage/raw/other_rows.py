@@ -56,7 +56,7 @@ class OtherRows:
             if name in rows.derive
         }
         if isinstance(source, pa.Table):
-            file = replace(raw_files.of_table(source, where), missing=rows.missing)
+            file = replace(raw_files.of_table(source, where), missing=rows.missing, timezone=rows.timezone)
         else:
             needed = [{name, *made_of.get(name, ())} for name in encoding.columns]
             file = _open(source, rows, needed)
@@ -169,6 +169,7 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
         nulls=rows.nulls,
         missing=rows.missing,
         encoding=rows.encoding,
+        timezone=rows.timezone,
         skip=skip,
         sheets=sheets,
         needs_rows=False,

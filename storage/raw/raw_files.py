@@ -33,7 +33,7 @@ from storage.raw.formats.contents import (
     read_content,
 )
 from storage.raw.parquet_pages import MOST_PAGES, weigh_pages
-from storage.sql import IN_UTC, UNSAFE_OPTIMIZER, list_columns, literal, quote
+from storage.sql import UNSAFE_OPTIMIZER, UTC, list_columns, literal, quote
 
 Result = TypeVar("Result")
 Family = Literal["text", "integer", "number", "boolean"]
@@ -93,6 +93,8 @@ class RawFile:
     nulls: tuple[str, ...] = ("",)
     missing: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
     """Values of a column that mean "missing"."""
+    timezone: str | None = None
+    """The zone of its hours and days; None: UTC."""
     table: Any = field(default=None, repr=False, compare=False)
     """The rows of a table in memory."""
     rows: tuple[int, int] | None = None
@@ -171,6 +173,7 @@ def inspect(
     skip: int = 0,
     sheets: Sequence[str] = (),
     encoding: str | None = None,
+    timezone: str | None = None,
     needs_rows: bool = True,
     is_whole: bool = True,
 ) -> RawFile:
@@ -185,14 +188,14 @@ def inspect(
         path, skip=skip, sheets=sheets, has_header=not columns, is_whole=is_whole, encoding=encoding
     )
     if content.kind == "parquet":
-        return replace(_inspect_parquet(path, content, needs_rows), missing=missing or {})
+        return replace(_inspect_parquet(path, content, needs_rows), missing=missing or {}, timezone=timezone)
     delimiter = content.delimiter or delimiter
     file = _inspect_csv(
         path, content, delimiter, tuple(columns), tuple(nulls) or ("",), needs_rows=needs_rows
     )
     if is_whole:
         _check_fields(file)
-    return replace(file, missing=missing or {})
+    return replace(file, missing=missing or {}, timezone=timezone)
 
 
 def without_values(raw: str, values: Sequence[Scalar]) -> str:
@@ -247,7 +250,7 @@ def check_start(path: Path) -> None:
 
 
 def connect(files: Sequence[RawFile]) -> Any:
-    """Return a DuckDB connection in memory that can read `files` and nothing else, in UTC, and whose settings are locked."""
+    """Return a DuckDB connection in memory with locked settings, that can read `files`, in their time zone, and nothing else."""
     import duckdb
 
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": ""})
@@ -256,7 +259,7 @@ def connect(files: Sequence[RawFile]) -> Any:
         if file.table is not None:
             connection.register(TABLE, file.table)
     connection.execute("SET enable_progress_bar = false")
-    connection.execute(IN_UTC)
+    connection.execute(f"SET TimeZone = {literal(files[0].timezone or UTC)}")
     # A longer IN list would become a join, whose rows come out of order.
     connection.execute(f"SET disabled_optimizers = 'in_clause,{UNSAFE_OPTIMIZER}'")
     connection.execute(f"SET allowed_paths = [{paths}]")

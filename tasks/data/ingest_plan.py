@@ -39,6 +39,7 @@ def inspect_files(spec: DatasetSpec, paths: Sequence[Path], *, is_whole: bool = 
             nulls=spec.nulls,
             missing=spec.missing,
             encoding=spec.encoding,
+            timezone=spec.timezone,
             skip=spec.skip,
             sheets=spec.sheet,
             is_whole=is_whole,

@@ -12,7 +12,7 @@ from schemas.dataset import ROW_NUMBER, DatasetSpec
 from schemas.expectations import Expectation, Suite, check_columns, suite_of
 from schemas.manifest import Manifest
 from storage import tables
-from storage.sql import IN_UTC, literal, quote
+from storage.sql import UTC, literal, quote
 from storage.store import Draft, Store
 from tasks.data.source import read_suite
 from tasks.step import step
@@ -96,7 +96,7 @@ def count_rows(paths: Sequence[Path], expectations: Sequence[Expectation]) -> li
         counted = ", ".join(f"count(*) FILTER (WHERE {_violated(e)})" for e in in_rows)
         files = ", ".join(literal(str(path)) for path in paths)
         with duckdb.connect(config={"threads": 2, "temp_directory": ""}) as connection:
-            connection.execute(IN_UTC)
+            connection.execute(f"SET TimeZone = '{UTC}'")
             row = connection.execute(f"SELECT {counted} FROM read_parquet([{files}])").fetchone()
         counts |= {id(e): int(n) for e, n in zip(in_rows, row or (), strict=True)}
     return [n_rows, *(counts.get(id(e), 0) for e in expectations)]

@@ -161,6 +161,14 @@ def test_sql_derives_columns_as_the_run_did(is_derived_before, run, rides, answe
     assert got.select(rides.columns).height == ROWS
 
 
+def test_sql_names_the_zone_in_which_hours_of_an_instant_are_taken(run, monkeypatch):
+    assert "TimeZone" not in run.to_sql("rides")
+    derive = {"hour": "hour(CAST(started AS TIMESTAMPTZ))"}
+    rows = row_format_of(run.model).model_copy(update={"derive": derive, "timezone": "Asia/Tokyo"})
+    monkeypatch.setattr("tasks.predict.row_format_of", lambda _: rows)
+    assert "SET TimeZone = 'Asia/Tokyo' first." in run.to_sql("rides")
+
+
 def test_a_text_in_another_encoding_with_lines_above_its_header_is_read_by_keys(
     run, rides, answers, tmp_path
 ):

@@ -6,6 +6,7 @@ import gzip
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import duckdb
@@ -313,3 +314,17 @@ def test_an_hour_is_that_of_utc_whatever_the_zone_of_the_machine(tmp_path, clock
         check=True,
     )
     assert told.stdout == "17\n"
+
+
+@pytest.mark.parametrize(("timezone", "hour"), [(None, 17), ("America/Chicago", 12), ("Asia/Tokyo", 2)])
+def test_an_hour_is_that_of_the_zone_that_is_named_in_every_kind_of_table(tmp_path, timezone, hour):
+    moments = pa.array([datetime(2024, 6, 1, 17, tzinfo=UTC)], pa.timestamp("us", tz="America/Los_Angeles"))
+    table = pa.table({"when": moments})
+    pq.write_table(table, tmp_path / "moments.parquet")
+    text = written(tmp_path, "when,x\n2024-06-01 19:00:00+02:00,1\n")
+    files = [raw_files.inspect(path, timezone=timezone) for path in (tmp_path / "moments.parquet", text)]
+    files.append(replace(raw_files.of_table(table, "frame"), timezone=timezone))
+    for file in files:
+        with raw_files.connect([file]) as connection:
+            query = f'SELECT hour(CAST("when" AS TIMESTAMPTZ)) FROM ({file.select(["when"], ["when"])})'
+            assert connection.execute(query).fetchone()[0] == hour
