@@ -135,3 +135,10 @@ def test_a_rule_keeps_its_number_and_prints_as_it_was_written():
 def test_a_rule_that_could_not_divide_the_rows_is_refused(text):
     with pytest.raises(ConfigError, match=r"^dataset\.public: "):
         parse_public_rule(text)
+
+
+@pytest.mark.parametrize(("key", "value"), [("timezone", "Chicago"), ("encoding", "windows")])
+def test_a_zone_and_an_encoding_are_known_ones(key, value):
+    spec = {"name": "t", "target": "b", "path": "a.csv", "public": "first 5"}
+    with pytest.raises(ValueError, match=f"'{value}' is no "):
+        DatasetSpec.model_validate(spec | {key: value})
