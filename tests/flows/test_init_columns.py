@@ -39,12 +39,6 @@ MONTHS = {
     "German": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
     "short German": "Jan. Feb. März Apr. Mai Juni Juli Aug. Sept. Okt. Nov. Dez.",
     "Spanish": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "Italian": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-    "Portuguese": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
-    "Dutch": "januari februari maart april mei juni juli augustus september oktober november december",
-    "Danish": "januar februar marts april maj juni juli august september oktober november december",
-    "Norwegian": "januar februar mars april mai juni juli august september oktober november desember",
-    "Swedish": "januari februari mars april maj juni juli augusti september oktober november december",
 }
 FORMS = ["{day} {month} {year}", "{day}. {month} {year}", "{day} de {month} de {year}"]
 

@@ -323,3 +323,11 @@ def test_a_month_is_told_by_its_first_letters_in_every_language(names):
             ]
         assert (number,) in found
         assert len(set(found)) == 1
+
+
+def test_of_a_month_in_another_language_the_line_that_reads_the_year_is_told():
+    finding = found(
+        [f"{1 + i % 28} {('maart', 'mei', 'augustus')[i % 3]} {2001 + i % 9}" for i in range(99)], "dag"
+    )
+    assert not finding.readings
+    assert finding.sentence.endswith('dag_year = "CAST(right(dag, 4) AS INT)"')

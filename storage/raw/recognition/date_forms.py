@@ -32,22 +32,8 @@ janv fevr mars avr mai juin juil aout sept oct nov dec
 enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
 ene feb mar abr may jun jul ago sept oct nov dic
 ene feb mar abr may jun jul ago sep oct nov dic
-gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
-gen feb mar apr mag giu lug ago set ott nov dic
-janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
-jan fev mar abr mai jun jul ago set out nov dez
-januari februari maart april mei juni juli augustus september oktober november december
-jan feb mrt apr mei jun jul aug sep okt nov dec
-januar februar marts april maj juni juli august september oktober november december
-jan feb mar apr maj jun jul aug sep okt nov dec
-januar februar mars april mai juni juli august september oktober november desember
-jan feb mars apr mai juni juli aug sep okt nov des
-januari februari mars april maj juni juli augusti september oktober november december
-jan feb mars apr maj juni juli aug sep okt nov dec
 """
-"""Months without accents, whole or short, on a line for each language (English, German, French, Spanish, Italian,
-Portuguese, Dutch, Danish, Norwegian, Swedish).
-"""
+"""Months without accents, whole or short, on a line for each language (English, German, French, Spanish)."""
 _CALENDARS = tuple(tuple(line.split()) for line in _NAMES.split("\n") if line)
 _DATE = re.compile(
     r"[0-9]{1,2}(?:er|º|°|\.)?[-/ ]?(?:de )?(?P<month>[^\W\d_]{3,10})\.?,?[-/ ](?:del? )?[0-9]{4}"
@@ -167,13 +153,13 @@ def recognise(sample: ColumnSample) -> Finding | None:
     texts = list(dict.fromkeys(sample.spread))
     forms = _forms(texts)
     if not forms:
-        return None
+        return _unknown_months(sample.column, texts)
     counts = _fits(texts, forms)
     if max(counts) < FITS * len(texts):
         whole, forms = forms, list(dict.fromkeys(_date_alone(form) for form in forms))
         counts = _fits(texts, forms)
         if max(counts) < FITS * len(texts):
-            return _mixed(sample.column, texts, whole)
+            return _unknown_months(sample.column, texts) or _mixed(sample.column, texts, whole)
     best = [form for form, count in zip(forms, counts, strict=True) if count == max(counts)]
     best = _different(texts, _with_days(texts, best))
     readings = tuple(_reading(sample, texts, form) for form in best)
@@ -196,6 +182,17 @@ def recognise(sample: ColumnSample) -> Finding | None:
         readings=readings,
         is_whole=sample.is_whole,
     )
+
+
+def _unknown_months(column: str, texts: Sequence[str]) -> Finding | None:
+    """Say how to read the year of dates whose months are in another language; None of what is no date."""
+    if not texts or sum(_DATE.fullmatch(text) is not None for text in texts) < FITS * len(texts):
+        return None
+    line = Reading(
+        "", ((new_name(column, "year"), f"CAST(right({sql_name(column)}, 4) AS INT)"),)
+    ).toml_lines()[0]
+    sentence = f"dates with months in another language, as in {texts[0]!r}; under [dataset.derive] their year is {line}"
+    return Finding(column=column, sentence=sentence)
 
 
 def _forms(texts: Sequence[str]) -> list[_Form]:
