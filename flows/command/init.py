@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from tasks.first_look.rehearsal import adjust_proposal
 from tasks.first_look.values import look
 
 LISTED, CLASSES_LISTED = 30, 5
+SECONDS = 3
+"""Between two words about how far a long read is."""
 PACKED = {"workbook": "a workbook", "zip": "a zip"}
 
 
@@ -48,7 +51,7 @@ def init(
         raise ConfigError(
             f"{to}: is there already. Write over it with --force, or name another file with --out."
         )
-    seen = look(data, target=target, public=public, sheet=sheet)
+    seen = look(data, target=target, public=public, sheet=sheet, tell=SlowRead())
     asking = TerminalChooser()
     choose = asking if ask else choose_first
     rule = None if public is None else _rule_from(public, to.parent)
@@ -95,6 +98,19 @@ def _rule_from(public: str, folder: Path) -> str:
     """Return a public rule for a configuration in `folder`. The path of a file becomes relative to that folder."""
     path = parse_public_rule(public, "--public").path
     return public if path is None else _path_from(Path(path), folder)
+
+
+@dataclass
+class SlowRead:
+    """Say every few seconds how many rows were read."""
+
+    last: float = field(default_factory=time.monotonic)
+
+    def __call__(self, n_rows: int) -> None:
+        """Say it where that is due."""
+        if (now := time.monotonic()) - self.last > SECONDS:
+            self.last = now
+            say(f"read {n_rows:,} rows")
 
 
 @dataclass

@@ -6,6 +6,7 @@ Nothing here is part of a run. What the rows hold is told in `tasks.first_look`.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,17 +114,23 @@ def read_like(named: NamedFile, path: Path) -> RawFile:
     return raw_files.inspect(path, nulls=DatasetSpec.model_fields["nulls"].default, sheets=sheets, **keys)
 
 
-def sample_rows(file: RawFile, public: PublicRows, index: int, usable: list[str], types: Any) -> FileSample:
-    """Keep each public row of file `index` by the same chance, which is halved where they are too many. Raises DataError."""
+def sample_rows(
+    file: RawFile, public: PublicRows, usable: list[str], types: Any, tell: Callable[[int], None]
+) -> FileSample:
+    """Keep each public row by the same chance, which is halved where they are too many; `tell` how many were seen.
+
+    Raises DataError.
+    """
     from pyarrow import parquet
 
     most = min(MOST_ROWS, max(MOST_CELLS // max(len(file.columns), 1), FEWEST_ROWS))
     coins, share, n_rows, n_kept = np.random.default_rng(0), 1.0, 0, 0
     kept: list[tuple[pa.RecordBatch, NDArray[np.float64], NDArray[np.int64]]] = []
     with raw_files.connect([file]) as connection:
-        for batch in public.raw_batches(connection, file, index, usable, types):
+        for batch in public.raw_batches(connection, file, 0, usable, types):
             numbers = np.arange(n_rows, n_rows + batch.num_rows)
             n_rows += batch.num_rows
+            tell(n_rows)
             kept.append(_among((batch, coins.random(batch.num_rows), numbers), share))
             n_kept += kept[-1][0].num_rows
             while n_kept > most:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +90,14 @@ def rows_by(public: str) -> PublicRows:
     return PublicRows(rule=rule, n_mixed=0 if rule.kind == "file" else 1, seed=0)
 
 
-def look(path: Path, *, target: str, public: str | None, sheet: str | None = None) -> FirstLook:
+def look(
+    path: Path,
+    *,
+    target: str,
+    public: str | None,
+    sheet: str | None = None,
+    tell: Callable[[int], None] = lambda n_rows: None,
+) -> FirstLook:
     """Look at some rows of a file.
 
     Args:
@@ -97,6 +105,7 @@ def look(path: Path, *, target: str, public: str | None, sheet: str | None = Non
         target: the column to learn.
         public: which rows are public, as `dataset.public`; None: everything is looked at.
         sheet: of a workbook; None: the only one that has cells.
+        tell: is told now and then how many rows were read.
 
     Raises:
         DataError: the file is none of these, or has no rows to look at.
@@ -120,7 +129,7 @@ def look(path: Path, *, target: str, public: str | None, sheet: str | None = Non
     known = {name: kind for name in used if (kind := raw.family(name)) not in (None, "text")}
     with raw_files.connect([raw]) as connection:
         types = column_types_of_rule(spec, [raw], connection, used, known)
-    sample = sample_rows(raw, rows_by(spec.public), 0, usable, types)
+    sample = sample_rows(raw, rows_by(spec.public), usable, types, tell)
     texts = raw_texts(sample.rows, raw.nulls)
     fewest = FEWEST_ROWS if public is None else 2
     if texts.height < fewest:

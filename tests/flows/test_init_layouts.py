@@ -227,6 +227,13 @@ def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, su
     assert load(out).dataset.on_bad_rows == "quarantine"
 
 
+def test_a_long_read_says_how_far_it_is(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("flows.command.init.SECONDS", -1)
+    path = late(tmp_path, "csv")
+    init(path, target="y", public=None, out=tmp_path / "late.toml", force=False, ask=False, as_json=True)
+    assert "read 60,000 rows" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
 @pytest.mark.parametrize("n", [21_000, 26_000, 60_000])
 def test_no_row_of_a_long_file_is_looked_at_twice(tmp_path, capsys, suffix, n):
