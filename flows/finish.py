@@ -101,18 +101,20 @@ def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
     page = _write_stop(run, facts)
     question = run.store.file(turn.question(), "protocol.json").read_bytes()
     run.store.objects.put(f"{run_folder(run)}/protocol.json", question)
-    run.executor.show(summarize(facts), facts.title)
-    return {
+    summary = {
         "run": run.name,
         "name": facts.name,
         "epsilon": facts.privacy.epsilon,
         "n_private": 0,
+        "metrics": {},
         "finding": message,
         "published": run.store.objects.where(f"{FOLDER}/{facts.name}"),
         "page": str(page),
         "steps": steps_of(run.timeline, last_of_each_step(run.records)),
         "seconds": round(run.timeline.elapsed, 2),
     }
+    run.executor.show(summarize(facts), facts.title, summary)
+    return summary
 
 
 def say_estimator(summary: Mapping[str, Any]) -> str:

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 from flows.budget import Spent
 from flows.conversation import NOTHING, Round
-from flows.executors import Pending, known
+from flows.executors import NotComputed, Pending, known
 from flows.respondents.respondents import Respondents
 from schemas.manifest import Manifest, Record
 from schemas.named_files import shown_path
-from storage.reports.published import FOLDER, publish
+from storage.reports.published import FOLDER, check_terms, publish
 from tasks.answers.inbox import collect, find_totals, list_segments, receive
 from tasks.artifacts import read_protocol
 from tasks.page.data import Privacy
@@ -47,23 +48,33 @@ class Inbox(Respondents):
 
     def charge(self, asked: Round, before: Spent | None) -> Spent:
         """Publish the question, or see that it is the one that was published. Raises ProtocolMismatch."""
-        if not self.run.executor.only_looks:
-            self._publish(asked.question())
+        run = self.run
+        if run.executor.only_looks:
+            with suppress(NotComputed):
+                terms = self._terms
+                check_terms(run.store.objects, run.config.name, terms)
+            return NOTHING
+        self._publish(asked.question())
         return NOTHING
 
     def _publish(self, question: Manifest) -> None:
         run = self.run
+        protocol = read_protocol(run.store, question)
+        privacy = Privacy(epsilon=protocol.epsilon, epsilon_exact=protocol.epsilon_exact, on_devices=True)
+        objects, name, text = run.store.objects, run.config.name, run.store.file(question, "protocol.json")
+        publish(objects, name, text.read_bytes(), self._terms, run.config.dataset.question)
+        objects.put(f"{FOLDER}/{name}/actors.json", write_actors(privacy, is_scored=False))
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        """What people are asked on. Raises NotComputed."""
+        run = self.run
         rows = {part: run.scaled[part].digest for part in ("encoding", "scaled")}
-        terms = {
+        return {
             "public rows": run.store.hasher("public").of_value(rows),
             "collection.expected_holders": self.n_asked,
             **run.asking.model_dump(mode="json"),
         }
-        protocol = read_protocol(run.store, question)
-        privacy = Privacy(epsilon=protocol.epsilon, epsilon_exact=protocol.epsilon_exact, on_devices=True)
-        objects, name, text = run.store.objects, run.config.name, run.store.file(question, "protocol.json")
-        publish(objects, name, text.read_bytes(), terms, run.config.dataset.question)
-        objects.put(f"{FOLDER}/{name}/actors.json", write_actors(privacy, is_scored=False))
 
     @cached_property
     def _segments(self) -> tuple[list[Manifest], list[str]]:
@@ -78,12 +89,14 @@ class Inbox(Respondents):
 
     def answer(self, asked: Round) -> Sequence[Record]:
         """The valid reports of each closed segment."""
-        segments, _ = self._segments
-        if not segments:
+        if self.run.store is not None and not self._segments[0]:  # a plan in a new work folder has no store
             return []
-        calls = [{"segment": segment} for segment in segments]
-        reports: list[Record] = self.run.each(receive, lambda: ({"question": asked.question()}, calls))
+        reports: list[Record] = self.run.each(receive, lambda: self._of_receive(asked))
         return reports
+
+    def _of_receive(self, asked: Round) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        question = asked.question()
+        return {"question": question}, [{"segment": segment} for segment in self._segments[0]]
 
     @cached_property
     def _collected(self) -> dict[int, Record]:

@@ -19,6 +19,28 @@ CLIENT = Path(__file__).parents[2] / "clients" / "javascript"
 ANEW = "give the run another name, and ask anew"
 
 
+def check_terms(objects: ObjectStore, name: str, terms: Mapping[str, Any]) -> str | None:
+    """Return the name of the protocol of a collection, None of one that is not published. Raises ProtocolMismatch where it was
+    published on other terms.
+    """
+    index = f"{FOLDER}/{name}/collection.json"
+    if objects.size(index) is None:
+        return None
+    kept = read_stamped(objects, index, "collection", f"Restore it from a copy, or {ANEW}.")
+    changed = [key for key in sorted({*terms, *kept["terms"]}) if terms.get(key) != kept["terms"].get(key)]
+    if changed:
+        raise _changed(objects, name, ", ".join(changed))
+    protocol: str = kept["protocol"]
+    return protocol
+
+
+def _changed(objects: ObjectStore, name: str, what: str) -> ProtocolMismatch:
+    return ProtocolMismatch(
+        f"collection {name!r}: changed since it was published: {what}. People answered on the terms in "
+        f"{objects.where(f'{FOLDER}/{name}/collection.json')}. Restore them, or {ANEW}."
+    )
+
+
 def publish(
     objects: ObjectStore, name: str, protocol: bytes, terms: Mapping[str, Any], question: str = ""
 ) -> str:
@@ -41,14 +63,8 @@ def publish(
         for file in sorted(CLIENT.iterdir()):
             objects.create(f"{FOLDER}/{name}/{file.name}", file.read_bytes())
         objects.create(index, stamped("collection", content, indent=1))
-    kept = read_stamped(objects, index, "collection", f"Restore it from a copy, or {ANEW}.")
-    changed = [key for key in sorted({*terms, *kept["terms"]}) if terms.get(key) != kept["terms"].get(key)]
-    if changed or kept["protocol"] != content["protocol"]:
-        what = ", ".join(changed) or "how this version of ldptree asks"
-        raise ProtocolMismatch(
-            f"collection {name!r}: changed since it was published: {what}. People answered on the terms in "
-            f"{objects.where(index)}. Restore them, or {ANEW}."
-        )
+    if check_terms(objects, name, terms) != content["protocol"]:
+        raise _changed(objects, name, "how this version of ldptree asks")
     try:
         is_whole = objects.get(place) == protocol
     except FileNotFoundError:

@@ -19,6 +19,7 @@ from chain import laid_over, rides, rides_config
 from flows.executors import InlineExecutor
 from flows.finish import finish
 from flows.pipeline import Pipeline
+from flows.run_plan.look import plan_of
 from ldptree.client import Client
 from ldptree.errors import ConfigError, DataError, LdptreeError, ProtocolMismatch
 from schemas.config import parse
@@ -114,10 +115,14 @@ def computed(run, step):
 
 
 def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_says_nobody_has_answered(
-    asked,
+    asked, monkeypatch
 ):
     run, protocol, _ = asked
+    shown = []
+    monkeypatch.setattr(run.executor, "show", lambda _, title, summary: shown.append(summary))
     summary = finish(run)
+    assert shown == [summary]  # and so it is an event, as every run that finished
+    assert summary["metrics"] == {}
     folder = run.store.root / "published" / "rides-asked"
     index = json.loads((folder / "collection.json").read_bytes())
     text = (folder / index["protocol"]).read_bytes()
@@ -160,6 +165,17 @@ def test_terms_that_changed_since_people_were_asked_are_refused(room, asked, wha
     with pytest.raises(ProtocolMismatch, match=rf"changed since it was published: .*{what}") as refused:
         run_of(collection(room, **changes), room / "work")
     assert refused.value.exit_code == 5
+
+
+def test_a_plan_foresees_that_changed_terms_are_refused_and_publishes_nothing(room, asked, tmp_path):
+    *_, lines = asked
+    send(room, "a.jsonl", lines[:10])
+    with pytest.raises(ProtocolMismatch, match="changed since it was published: epsilon"):
+        plan_of(collection(room, privacy={"epsilon": 1.0}), room / "work")
+    for work, state in ((room / "work", "cached"), (tmp_path / "new", "compute")):
+        states = {line["name"]: line["state"] for line in plan_of(collection(room), work)}
+        assert (states["partition"], states["receive"]) == (state, "compute")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_consent_page_that_was_changed_stays_as_it_is(room):
