@@ -162,9 +162,12 @@ def faults_in_words(where: str, damaged: Callable[[], LdptreeError]) -> Iterator
         yield
     except (Changed, UnicodeDecodeError):
         raise damaged() from None
-    except DBAPIError as fault:
-        code = getattr(fault.orig, "sqlite_errorcode", None)
-        state = getattr(fault.orig, "sqlstate", None)
+    except (
+        DBAPIError,
+        sqlite3.Error,
+    ) as fault:  # of SQLite's own connection, too: a statement outside of transactions
+        own = getattr(fault, "orig", fault)
+        code, state = getattr(own, "sqlite_errorcode", None), getattr(own, "sqlstate", None)
         raise _in_words(code, state, where, damaged) from None
 
 

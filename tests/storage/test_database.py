@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import threading
@@ -143,6 +144,17 @@ def test_a_flipped_byte_is_noticed_or_makes_no_difference(store, path):
             file.write_bytes(whole)
         check_state(store)
     assert n_noticed > 100
+
+
+def test_a_full_disk_is_one_too_where_sqlites_own_connection_meets_it():
+    """As where the mode of its journal is set, outside of any transaction."""
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    with (
+        pytest.raises(OSError, match="No space left"),
+        connections.faults_in_words("holders.db", AssertionError),
+    ):
+        raise full
 
 
 @pytest.mark.parametrize(
