@@ -186,8 +186,7 @@ def test_an_epsilon_outside_the_limits_is_refused(typed, epsilon):
 
 @pytest.mark.parametrize("epsilon", [1e-6, 64])
 def test_the_limits_of_epsilon_are_audited(typed, epsilon):
-    for name in EVERY:
-        assert typed(name, "--epsilon", epsilon, "--cells", 1, "--reports", 2000, "--seed", 6)[0] == 0
+    assert typed("all", "--epsilon", epsilon, "--cells", 1, "--reports", 2000, "--seed", 6)[0] == 0
 
 
 def test_a_mechanism_made_for_more_than_was_asked_for_is_beaten(typed, monkeypatch):

@@ -218,7 +218,6 @@ class Kill:
 
 KILLS = {
     "reads": Kill("/holders/read/", "dropped", 0),
-    "has counted": Kill("/holders/count/", "lost", 0, is_driver_killed=True),
     "perturbs": Kill("/curator/reports/", "dropped", 0),
     "has perturbed": Kill("/curator/reports/", "lost", 1, is_seeded=False, is_driver_killed=True),
     "has added up": Kill("/curator/add/", "lost", N_SHARDS),

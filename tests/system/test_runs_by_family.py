@@ -1,5 +1,5 @@
-"""Whole runs of numbers and of corrected public models: from raw files to a page, found again, killed and resumed, and private
-labels nowhere. The run whose label is a number is the fast suite's one whole run.
+"""Whole runs of numbers and of corrected public models: from raw files to a page, found again, and private labels nowhere. The
+run whose label is a number is the fast suite's one whole run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from chain import fares, rides
 from first_fast import first_fast
 from search import Canary, found
-from whole_runs import MENDED, Killed, learned, many_files, reports, rides_toml, run, steps
+from whole_runs import MENDED, learned, rides_toml, run, steps
 
 from flows.command.main import main
 from flows.command.running import _show
@@ -183,17 +183,6 @@ def test_the_model_is_exported_scored_explained_and_kept(whole, capsys, tmp_path
     # Runs that found the same artifacts are copies of one: `gc` keeps the newest.
     copies = len(list((whole.work / "runs").iterdir())) - 1
     assert said(capsys, "gc", "--work", whole.work, "--keep", "9", "--dry-run").startswith(f"{copies} files")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("make", "tables"), [(rides, MENDED), (fares, NUMBERS)], ids=["correction", "lpdt"])
-def test_a_killed_run_goes_on_and_learns_what_an_undisturbed_one_learns(connected, tmp_path, make, tables):
-    files = many_files(tmp_path / "files", make, n_shards=6)
-    once = Killed.run(files, tmp_path / "killed", after_shards=3, is_seeded=True, **tables)
-    assert (once.code, len(once.kept)) == (-9, 3)
-    resumed, whole = (run(load(once.config), tmp_path / name) for name in ("killed", "undisturbed"))
-    assert {name: reports(once.work)[name] for name in once.kept} == once.kept
-    assert learned(once.work, resumed) == learned(tmp_path / "undisturbed", whole)
 
 
 LABEL = Canary("label", 7654321.25)

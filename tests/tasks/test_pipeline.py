@@ -78,8 +78,9 @@ def test_a_run_walked_again_finds_every_step_and_spends_nothing_more(walked):
     assert sorted(walked.store.root.rglob("*")) == before
 
 
+@pytest.mark.parametrize("walked", ["lpct", "correction of three classes", "histoftree"], indirect=True)
 def test_the_same_seeds_learn_and_score_the_same_in_another_folder(walked, tmp_path):
-    """With other holders' secrets, and so with other keys."""
+    """With other holders' secrets, and so with other keys; `test_digests` has more families, without scores."""
     store = Store(tmp_path / "elsewhere")
     again = Pipeline(store=store, config=walked.config, executor=InlineExecutor(store))
     again.walk()

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from chain import RoundsChain, shells, shells_config
 
+from flows.command.main import main
 from flows.work_folder.garbage import collect_garbage
 from flows.work_folder.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt, BudgetError, ConfigError, DataError, ProtocolMismatch
@@ -401,6 +402,15 @@ def test_an_answer_is_explained_by_its_question(done):
     assert "made by perturb" in told
     assert "─ partition " in told
     assert "─ show " in told
+
+
+@pytest.mark.parametrize("to", ["sql", "dot"])
+def test_a_model_of_rounds_is_not_exported_as_one_tree(run_of, capsys, to):
+    run = run_of("histoftree")
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(run.store.file(run.model["model"], "model.json")), "--to", to])
+    said = " ".join(capsys.readouterr().err.split())
+    assert (end.value.code, f"--to {to}: a histoftree model is not one tree; write json" in said) == (2, True)
 
 
 def test_labels_are_moved_into_the_range_and_missing_ones_to_its_middle(done):
