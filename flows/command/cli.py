@@ -361,7 +361,7 @@ def export(
             raise ConfigError(f"--to {to}: write sql, json or dot")
 
 
-@app.command(epilog="Example: ldptree registry work/runs/RUN > entry.yaml")
+@app.command(epilog="Example: ldptree registry work/runs/RUN")
 def registry(run: Annotated[Path, typer.Argument(help="The folder of a release or collection.")]) -> None:
     """Print a run as a draft entry of the registry of differential privacy deployments, with what its owner must add."""
     from flows.work_folder.registry import draft_entry

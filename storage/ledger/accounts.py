@@ -140,10 +140,8 @@ class Account:
         apart = {source for source, way in ways.items() if "rows" in way and source not in together}
         if is_mixed or (apart and not self._new_people):
             known = {entry.who.source for entry in ledger.entries if isinstance(entry.who, RowRange)}
-            of_rows = [c for c in new if isinstance(c.who, RowRange)]
-            of_apart = (
-                c for c in of_rows if c.who.source in apart or (is_mixed and c.who.source not in known)
-            )
+            others_of = apart | ({*ways} - known if is_mixed else set())
+            of_apart = (c for c in new if isinstance(c.who, RowRange) and c.who.source in others_of)
             others = "other files were charged here, under a lifetime cap,"
             raise another_file(next(of_apart, new[0]).where, others, may_be_new=not is_mixed)
 
