@@ -130,9 +130,9 @@ class Database:
     def outside(self) -> dict[str, Last]:
         """Return the last transaction by each place outside of the database where one stands. Raises ArtifactCorrupt."""
         outside, beside = {}, read_beside_secret(self._objects)
-        while (told := self._told()) and LAST not in outside:
+        while (names := self._last_names()) and LAST not in outside:
             with suppress(FileNotFoundError):  # another process has told of a later one
-                outside[LAST] = self._parsed(told[-1], self._objects.get(told[-1]))
+                outside[LAST] = self._parsed(names[-1], self._objects.get(names[-1]))
         if beside:
             outside[SECRET] = self._parsed(SECRET, beside)
             number, wanted = outside[LAST].number if LAST in outside else None, outside[SECRET].number
@@ -159,7 +159,7 @@ class Database:
             raise self._damaged()
         refuse_other(self.where, version, VERSION)
 
-    def _told(self) -> list[str]:
+    def _last_names(self) -> list[str]:
         """The names beside the reports that tell of a transaction, the last one's last."""
         names = [entry.name for entry in self._objects.entries("curator/reports")]
         numbers = [name.removeprefix(f"{LAST}-") for name in names if name.startswith(f"{LAST}-")]
@@ -173,7 +173,7 @@ class Database:
             return before if before and self._parsed(SECRET, before).number > last.number else text
 
         self._objects.put(name, text)
-        for earlier in self._told():
+        for earlier in self._last_names():
             if earlier == name:
                 break
             self._objects.delete(earlier)
