@@ -157,7 +157,7 @@ FAULTS = (
     ),
     Fault(
         "a transaction that is told of after a later one",
-        "return before if before and self._parsed(name, before).number > last.number else text",
+        "return before if before and self._parsed(SECRET, before).number > last.number else text",
         "return text",
         ("test_a_run_that_was_overtaken_tells_no_earlier_transaction",),
     ),

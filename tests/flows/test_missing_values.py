@@ -98,7 +98,6 @@ def test_a_target_with_such_values_is_said_first_and_runs_without_them_where_the
     assert "y, the target: -200 (67 of 600 rows)" in said[0]
     before = typed(tmp_path, out)
     out.write_text(out.read_text().replace("# missing = ", "missing = "))
-    (tmp_path / "look").rename(tmp_path / "seen")
     after = typed(tmp_path, out)
     assert before["y"].to_list() == y
     assert after["y"].to_list() == [value for value in y if value != -200]
