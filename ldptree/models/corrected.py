@@ -569,9 +569,15 @@ def _averages(model: CorrectedModel, plan: CorrectionPlan) -> tuple[Floats, Floa
 def _statements(
     model: CorrectedModel, public: PublicSummary, answered: Floats, outputs: tuple[str, ...]
 ) -> list[Statement]:
-    """State the size of the public model, and its mean answer over private people before and after."""
+    """State the size of the public model, its mean answer over private people before and after, and the share of them in cells
+    whose residuals are mostly beyond the range of a report.
+    """
     n_trees = 0 if model.base.feature.size == 1 else int(model.base.roots.size)
     statements = [Statement(kind="public model", figures={"trees": float(n_trees)})]
+    is_beyond = (public.plan.range.beyond(model.corrections.correction) > 0).any(axis=1)
+    if is_beyond.any():
+        share = float(model.corrections.share[is_beyond].sum())
+        statements.append(Statement(kind="beyond the range", figures={"share": share}))
     if model.base.feature.size == 1 or public.plan.public_count.all():
         before, after = model.corrections.share @ public.answer, model.corrections.share @ answered
         statements += [

@@ -65,6 +65,7 @@ SAYS = {
     "not by reports": "The reports alone do not show that private {nouns} differ: a difference this large would appear by "
     "chance in {chance} of 100 collections.",
     "hidden": "Behind this noise the average of “{output}” could be off by {size} unseen.",
+    "beyond": "For {share} of {nouns} the public model is off by more than a report can say: it may be wrong by far more.",
     "hidden all": "Behind this noise the average of “{output}” could be anything.",
     "chance": "A difference as large as these reports show would appear by chance in {chance} of 100 collections.",
     "clear groups": "The public model is clearly off for {clear} of {cells}, {share} of {nouns}.",

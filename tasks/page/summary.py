@@ -377,6 +377,8 @@ def _differences(run: Run) -> list[Sentence]:
             at = model.tree.clearest
             average = model.tree.estimates[at]
             sentences.append(_average(run, average, model.outputs[at]))
+        for statement in model.of_kind("beyond the range"):
+            sentences.append(say("beyond", share=units.percent(statement.figures["share"]), nouns=run.nouns))
         if model.is_found and model.is_particular is not None:
             whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
             sentences.append(say(whom, nouns=run.nouns, chance=units.of_hundred(model.chance_alike or 0.0)))

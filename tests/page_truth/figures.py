@@ -301,6 +301,12 @@ def groups(run: Run) -> Figures:
     return float(run.protocol.partition.n_leaves), float(len(run.facts["description"]["cells"]))
 
 
+def beyond(run: Run) -> Figures:
+    """The share of people of whom more is hidden than twice the range of a report, the most that a part of them hides."""
+    most, corrections = run.protocol.label_range[1], run.model.corrections
+    return (100.0 * float(corrections.share[corrections.hidden.max(axis=(0, 2)) > 2.0 * most].sum()),)
+
+
 def hidden(run: Run) -> Figures:
     scale, n_classes = 100.0 if run.facts["label"] == "class" else 1.0, run.protocol.n_classes
     if len(run.totals) == 1 and not run.protocol.numeric and n_classes > 2:

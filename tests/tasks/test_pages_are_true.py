@@ -120,6 +120,17 @@ def test_people_who_only_live_elsewhere_are_not_said_to_behave_otherwise(tmp_pat
     assert not re.search(r"(?i)private rows (?:seem to )?differ", made.page.text)
 
 
+def test_a_page_says_of_how_many_people_more_is_unknown_than_a_report_can_tell(tmp_path: Any) -> None:
+    """Private fares are 30 dollars higher; a residual is clipped at two or three."""
+    n = 1500
+    fare = np.where(np.arange(n) % 3 == 0, 10.0, 40.0) + RNG.normal(0, 1, n).round(2)
+    path = fares(tmp_path / "rows.csv", n, 1, paid=fare)
+    made = Run(Chain(Store(tmp_path / "work"), CORRECTION(fares_config)(path, privacy={"epsilon": 4.0})))
+    assert check(made) == []
+    (said,) = [one.text for one in made.page.every("span") if one.attributes.get("data-says") == "beyond"]
+    assert said.startswith("For 100")
+
+
 def test_a_weekly_page_says_how_many_are_new_and_how_many_reported_earlier(tmp_path: Any) -> None:
     """Also where a file of an earlier week lies beside the new one, and where nobody is new; by what lies in curator/reports."""
     store = Store(tmp_path / "work")
