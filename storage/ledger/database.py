@@ -31,6 +31,8 @@ from storage.private_files import FILE, fsync, make_to_last
 
 LAST = f"curator/reports/{LAST_TRANSACTION}"
 """Where the last transaction stands beside the reports, before a hyphen and its number."""
+LOOKS = 5
+"""How often it is looked for: a look may see neither the name that another process takes away nor the one that it put there."""
 REMEDY = (
     "Holders who have answered could be asked again, so nobody is asked. Restore the folders curator and holders, both from one "
     "backup that was made after the last run, or begin anew in another work folder."
@@ -120,12 +122,11 @@ class Database:
         if self.is_there:
             return
         reports = self._objects.entries("curator/reports", deep=True)
-        signs = (f"{LAST}-{last.number}" if name == LAST else name for name, last in sorted(outside.items()))
-        if sign := next(
-            signs, next((entry.name for entry in reports if entry.name.endswith(".parquet")), None)
-        ):
+        signs = [f"{LAST}-{last.number}" if name == LAST else name for name, last in sorted(outside.items())]
+        signs += [entry.name for entry in reports if entry.name.endswith(".parquet")]
+        if signs and not self.is_there:  # another process may have made it meanwhile
             elsewhere = f"If it is elsewhere, set {connections.VARIABLE} to its place"
-            raise lost(self.where, f"missing, and {sign} says that there was one. {elsewhere}")
+            raise lost(self.where, f"missing, and {signs[0]} says that there was one. {elsewhere}")
 
     def check_place(self) -> None:
         """Raises ConfigError where LDPTREE_DATABASE names a file that cannot be made."""
@@ -135,9 +136,13 @@ class Database:
     def outside(self) -> dict[str, Last]:
         """Return the last transaction by each place outside of the database where one stands. Raises ArtifactCorrupt."""
         outside, beside = {}, read_beside_secret(self._objects)
-        while (names := self._last_names()) and LAST not in outside:
-            with suppress(FileNotFoundError):  # another process has told of a later one
-                outside[LAST] = self._parsed(names[-1], self._objects.get(names[-1]))
+        for _ in range(LOOKS):
+            if numbers := self._numbers():
+                name = f"{LAST}-{max(numbers)}"
+                with suppress(FileNotFoundError):
+                    outside[LAST] = self._parsed(name, self._objects.get(name))
+            if LAST in outside or not (numbers or beside):
+                break
         if beside:
             outside[SECRET] = self._parsed(SECRET, beside)
             number, wanted = outside[LAST].number if LAST in outside else None, outside[SECRET].number
@@ -164,11 +169,11 @@ class Database:
             raise self._damaged()
         refuse_other(self.where, version, VERSION)
 
-    def _last_names(self) -> list[str]:
-        """The names beside the reports that tell of a transaction, the last one's last."""
+    def _numbers(self) -> list[int]:
+        """The numbers of the transactions that files beside the reports are named for."""
         names = [entry.name for entry in self._objects.entries("curator/reports")]
         numbers = [name.removeprefix(f"{LAST}-") for name in names if name.startswith(f"{LAST}-")]
-        return [f"{LAST}-{n}" for n in sorted((n for n in numbers if n.isdecimal()), key=int)]
+        return [int(number) for number in numbers if number.isdecimal()]
 
     def _tell(self, last: Last) -> None:
         """Write the last transaction outside of the database, where a later one does not stand already."""
@@ -178,10 +183,9 @@ class Database:
             return before if before and self._parsed(SECRET, before).number > last.number else text
 
         self._objects.put(name, text)
-        for earlier in self._last_names():
-            if earlier == name:
-                break
-            self._objects.delete(earlier)
+        for number in self._numbers():
+            if number < last.number:
+                self._objects.delete(f"{LAST}-{number}")
         change_beside_secret(self._objects, change)
 
     def _parsed(self, name: str, text: bytes) -> Last:
