@@ -160,7 +160,7 @@ HOSTILE = {
     "list.zip": (long_list, 3, "an archive of too many files"),
     "blank.arff": (lambda: b"\n" * 40_000 + b"@relation r\n@data\n1\n", 3, "an ARFF file"),
     "blank.csv": (lambda: b"\r\n" * 3_000_000 + b"x,y\r\n1,a\r\n", 3, "more than 4,096 bytes of blank lines. Delete them."),
-    "percent.csv": (lambda: b" \n" * 2_000 + b"%\n" * 30_000, 3, "a header and no rows"),
+    "percent.csv": (lambda: b" \n" * 2_000 + b"%\n" * 30_000, 2, 'has no column "y"; it has %'),
     "bomb.csv.gz": (lambda: gzip.compress(b"x,y\n" + b"1,a\n2,b\n" * (12 << 20), 9), 3, "more than 200 times its size"),
     "rows.parquet": (many_rows, 3, "no table is packed so well"),
     "longer.parquet": (lambda: long_values(3_000_000, 500), 3, 'the texts of column "s" are so long'),
