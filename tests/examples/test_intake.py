@@ -287,6 +287,7 @@ def test_no_acknowledged_report_is_lost_by_kills_under_load(start, tmp_path, lin
             device.join()
         with lock:
             assert acknowledged <= {*kept(tmp_path), *kept(tmp_path, "*.part")}
+    intake.stop()
     start("--size", "20000").stop()  # closes what the last one left, which may have been killed too
     assert kills >= 3
     assert acknowledged == {*lines}
