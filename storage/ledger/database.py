@@ -118,15 +118,11 @@ class Database:
         return transactions[-1]
 
     def refuse_new(self, outside: Mapping[str, Last]) -> None:
-        """Raises ArtifactCorrupt where there is none, and something `outside` or a report says that there was one."""
-        if self.is_there:
-            return
-        reports = self._objects.entries("curator/reports", deep=True)
-        signs = [f"{LAST}-{last.number}" if name == LAST else name for name, last in sorted(outside.items())]
-        signs += [entry.name for entry in reports if entry.name.endswith(".parquet")]
-        if signs and not self.is_there:  # another process may have made it meanwhile
+        """Raises ArtifactCorrupt where there is none, and something `outside` says that there was one."""
+        if outside and not self.is_there:
+            sign = f"{LAST}-{outside[LAST].number}" if LAST in outside else min(outside)
             elsewhere = f"If it is elsewhere, set {connections.VARIABLE} to its place"
-            raise lost(self.where, f"missing, and {signs[0]} says that there was one. {elsewhere}")
+            raise lost(self.where, f"missing, and {sign} says that there was one. {elsewhere}")
 
     def check_place(self) -> None:
         """Raises ConfigError where LDPTREE_DATABASE names a file that cannot be made."""

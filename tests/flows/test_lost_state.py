@@ -17,7 +17,6 @@ from flows.run_plan.look import plan_of
 from flows.work_folder.garbage import collect_garbage
 from flows.work_folder.provenance import explain_artifact
 from ldptree.errors import ArtifactCorrupt
-from storage.holders.secret import SECRET_BYTES
 from storage.ledger.campaigns import Campaign
 from storage.objects.folder import FolderObjects
 from storage.store import Store
@@ -195,14 +194,6 @@ def test_a_whole_holders_zone_that_was_lost_is_seen_by_whatever_the_curator_has(
 def test_the_holders_zone_of_an_older_backup_is_seen_by_what_the_curator_has(weeks, work):
     restore(weeks[1], work, "holders")
     assert "holders/holders.db: older than " in refused(work, weeks[0])
-
-
-def test_without_all_that_tells_of_transactions_reports_say_that_there_was_a_database(weeks, work):
-    """The secret's file as it was before the first one."""
-    for part in (DATABASE, LAST):
-        lose(work, None, part, "missing")
-    os.truncate(work / SECRET, SECRET_BYTES)
-    assert "holders/holders.db: missing, and curator/reports/" in refused(work, weeks[0])
 
 
 def test_an_older_backup_that_is_copied_over_newer_folders_is_seen(weeks, work):

@@ -25,7 +25,7 @@ MORE_SEEDS = range(64, 400)
 FINDS = {
     "remember_in_place": 18,
     "take_a_conflict_for_a_defeat": 23,
-    "change_without_a_condition": 29,
+    "change_without_a_condition": 37,
     "look_before_the_transaction": 29,
     "draw_in_place": 24,
     "collect_beside_a_run": 14,
