@@ -65,8 +65,8 @@ class ResidualRange:
         slope: of E clip(r + delta, -R, R) in delta.
         offset: mean of clip(r) less slope times the mean of r.
         offset_sd: how far public errors leave the offset unsure; large where they have heavy tails.
-        moved: float64 [len(SHIFTS)], by how much the mean of clip(r) moves where r is shifted by `SHIFTS` R; () where nothing is
-            clipped.
+        moved: float64 [len(SHIFTS)], by how much the mean of clip(r) moves where r is shifted by `SHIFTS` R; () of a share, whose
+            range is all that it can be.
     """
 
     half: float

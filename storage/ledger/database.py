@@ -113,14 +113,14 @@ class Database:
         transactions = snapshot.transactions()
         for name, last in outside.items():
             if transactions[last.number : last.number + 1] != [last]:
-                of = f"{LAST}-{last.number}" if name == LAST else name
+                of = _beside_reports(last.number) if name == LAST else name
                 raise lost(self.where, f"older than {self._objects.where(of)}, or of another history")
         return transactions[-1]
 
     def refuse_new(self, outside: Mapping[str, Last]) -> None:
         """Raises ArtifactCorrupt where there is none, and something `outside` says that there was one."""
         if outside and not self.is_there:
-            sign = f"{LAST}-{outside[LAST].number}" if LAST in outside else min(outside)
+            sign = _beside_reports(outside[LAST].number) if LAST in outside else min(outside)
             elsewhere = f"If it is elsewhere, set {connections.VARIABLE} to its place"
             raise lost(self.where, f"missing, and {sign} says that there was one. {elsewhere}")
 
@@ -134,7 +134,7 @@ class Database:
         outside, beside = {}, read_beside_secret(self._objects)
         for _ in range(LOOKS):
             if numbers := self._numbers():
-                name = f"{LAST}-{max(numbers)}"
+                name = _beside_reports(max(numbers))
                 with suppress(FileNotFoundError):
                     outside[LAST] = self._parsed(name, self._objects.get(name))
             if LAST in outside or not (numbers or beside):
@@ -144,7 +144,8 @@ class Database:
             number, wanted = outside[LAST].number if LAST in outside else None, outside[SECRET].number
             if number is None or number < wanted:  # it is written first
                 condition = "missing" if number is None else f"older than {self._objects.where(SECRET)}"
-                raise lost(self._objects.where(f"{LAST}-{wanted if number is None else number}"), condition)
+                name = _beside_reports(wanted if number is None else number)
+                raise lost(self._objects.where(name), condition)
         return outside
 
     def _damaged(self) -> LdptreeError:
@@ -167,13 +168,13 @@ class Database:
 
     def _numbers(self) -> list[int]:
         """The numbers of the transactions that files beside the reports are named for."""
-        names = [entry.name for entry in self._objects.entries("curator/reports")]
-        numbers = [name.removeprefix(f"{LAST}-") for name in names if name.startswith(f"{LAST}-")]
+        names, prefix = [entry.name for entry in self._objects.entries("curator/reports")], f"{LAST}-"
+        numbers = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
         return [int(number) for number in numbers if number.isdecimal()]
 
     def _tell(self, last: Last) -> None:
         """Write the last transaction outside of the database, where a later one does not stand already."""
-        name, text = f"{LAST}-{last.number}", f"{last.number} {last.digest}".encode()
+        name, text = _beside_reports(last.number), f"{last.number} {last.digest}".encode()
 
         def change(before: bytes) -> bytes:
             return before if before and self._parsed(SECRET, before).number > last.number else text
@@ -181,7 +182,7 @@ class Database:
         self._objects.put(name, text)
         for number in self._numbers():
             if number < last.number:
-                self._objects.delete(f"{LAST}-{number}")
+                self._objects.delete(_beside_reports(number))
         change_beside_secret(self._objects, change)
 
     def _parsed(self, name: str, text: bytes) -> Last:
@@ -215,6 +216,11 @@ class Database:
             fsync(self._path.parent)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def _beside_reports(number: int) -> str:
+    """The file that tells of the transaction with this number."""
+    return f"{LAST}-{number}"
 
 
 def lost(where: str, condition: str) -> ArtifactCorrupt:

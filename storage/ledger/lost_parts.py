@@ -1,7 +1,7 @@
 """Notice a part of a work folder that was lost or restored from an older backup, before anybody is asked.
 
-Parts are the database, the holders' secret, the reports and what was published. If all parts come from one backup, or one was
-copied over them, nothing contradicts anything.
+Parts are the database, the holders' secret, the reports and what was published. If all parts come from one backup, nothing
+contradicts anything.
 """
 
 from __future__ import annotations
