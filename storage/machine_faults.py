@@ -38,8 +38,9 @@ def machine_fault(fault: BaseException, work: Path | None = None) -> LdptreeErro
         return None
     reason, where = os.strerror(number), _place(fault, work)
     if number in _FULL:
-        disk = f" of {work}" if work else ""
-        return LdptreeError(f"no space left on the disk{disk}. Free some (`ldptree gc` helps) and {GOES_ON}.")
+        disk = _disk(fault, work)
+        of = f" of {disk}" if disk else ""
+        return LdptreeError(f"no space left on the disk{of}. Free some (`ldptree gc` helps) and {GOES_ON}.")
     if number == errno.EFBIG:
         return LdptreeError(
             f"{where}: {reason}. A limit on the size of files is set (`ulimit -f`): raise it, and {GOES_ON}."
@@ -87,6 +88,14 @@ def _is_refused_library(fault: BaseException | None) -> bool:
             return True
         fault = fault.__cause__ or fault.__context__
     return False
+
+
+def _disk(fault: BaseException, work: Path | None) -> Path | None:
+    """The folder that a fault is about, if it is not in the work folder, else that one."""
+    named = fault.filename if isinstance(fault, OSError) else None
+    if not isinstance(named, str) or (work and Path(named).is_relative_to(work)):
+        return work
+    return Path(named).parent
 
 
 def _place(fault: BaseException, work: Path | None) -> str:

@@ -200,7 +200,7 @@ def another_file(name: str, others: str, *, may_be_new: bool) -> BudgetError:
         'If every row of a new file is a person who was never asked, state holder = "row" and new_people = true; else begin anew '
         "with the column that names people as dataset.holder."
         if may_be_new
-        else "Begin anew, in another work folder."
+        else "Use another work folder if none of these people was asked here: it does not know who was."
     )
     return BudgetError(
         f'{name}: {others} before, and with holder = "row" nobody can tell whether the rows of two files are the same people. '

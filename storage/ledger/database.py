@@ -60,6 +60,11 @@ class Database:
         return self._url.set(query={}).render_as_string(hide_password=True)  # a query may have a password too
 
     @property
+    def _shown(self) -> str:
+        """Where it is, with the variable that says so."""
+        return f"{connections.VARIABLE}: {self.where}" if connections.is_named() else self.where
+
+    @property
     def server_name(self) -> str | None:
         """The name that a server of databases knows it by; None where it is a file."""
         return self._url.database if self._path is None else None
@@ -74,7 +79,7 @@ class Database:
     def is_there(self) -> bool:
         """Return whether it was made. Raises OSError."""
         if self._path is not None:
-            return self._path.exists()
+            return self._path.is_file()
         with self._faults(), connections.connected(self._url, "read") as connection:
             return inspect(connection).has_table(TRANSACTIONS.name)
 
@@ -114,7 +119,7 @@ class Database:
         for name, last in outside.items():
             if transactions[last.number : last.number + 1] != [last]:
                 of = _beside_reports(last.number) if name == LAST else name
-                raise lost(self.where, f"older than {self._objects.where(of)}, or of another history")
+                raise lost(self._shown, f"older than {self._objects.where(of)}, or of another history")
         return transactions[-1]
 
     def refuse_new(self, outside: Mapping[str, Last]) -> None:
@@ -122,11 +127,13 @@ class Database:
         if outside and not self.is_there:
             sign = _beside_reports(outside[LAST].number) if LAST in outside else min(outside)
             elsewhere = f"If it is elsewhere, set {connections.VARIABLE} to its place"
-            raise lost(self.where, f"missing, and {sign} says that there was one. {elsewhere}")
+            raise lost(self._shown, f"missing, and {sign} says that there was one. {elsewhere}")
 
     def check_place(self) -> None:
-        """Raises ConfigError where LDPTREE_DATABASE names a file that cannot be made."""
+        """Raises ConfigError where LDPTREE_DATABASE names a folder, or a file that cannot be made."""
         if self._path is not None and connections.is_named():
+            if self._path.is_dir():
+                raise self._other()
             check_folder(self._path.parent, connections.VARIABLE, "Name a file in another one.")
 
     def outside(self) -> dict[str, Last]:
@@ -151,11 +158,13 @@ class Database:
     def _damaged(self) -> LdptreeError:
         """Return the fault of what is not the database that was written; where none was yet, that it is another thing."""
         if connections.is_named() and not self.outside():
-            return ConfigError(
-                f"{connections.VARIABLE}: {self.where} is no database of a work folder. Name a file that is not there yet, or an "
-                "empty database of PostgreSQL."
-            )
-        return Damaged(f"{self.where}: damaged. {REMEDY}")
+            return self._other()
+        return Damaged(f"{self._shown}: damaged. {REMEDY}")
+
+    def _other(self) -> ConfigError:
+        return ConfigError(
+            f"{self._shown} is no database of a work folder. Name a file that is not there yet, or an empty database of PostgreSQL."
+        )
 
     def _faults(self) -> AbstractContextManager[None]:
         return faults_in_words(self.where, self._damaged)

@@ -289,7 +289,7 @@ def test_rows_of_one_file_and_names_in_another_are_not_asked_under_one_cap(store
         run(store, rides(tmp_path / "3.csv", N, 3, person=range(N)), **named),
     ):
         said = refused(store, chain, ".csv")
-        assert "Begin anew, in another work folder." in said
+        assert "Use another work folder if none of these people was asked here" in said
     assert run(store, paths[0]).reports
     assert run(store, paths[1], **named).reports
 

@@ -255,7 +255,7 @@ def test_reports_that_are_not_what_was_received_are_not_counted(desk, work, dama
         ("nonsense://a b", "no address of a database"),
         ("rides.csv", "rides.csv is no database of a work folder"),
         ("rides.csv/who.db", "rides.csv: that is a file"),
-        (".", "cannot be used"),
+        (".", "is no database of a work folder"),
     ],
 )
 def test_a_wrong_place_of_the_database_is_told_before_anything_starts(

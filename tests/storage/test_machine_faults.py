@@ -25,6 +25,7 @@ class IOException(Exception):  # noqa: N818 - as DuckDB calls it
     [
         (refused(errno.ENOSPC), 1, "no space left on the disk of {work}"),
         (refused(errno.EDQUOT), 1, "no space left on the disk of {work}"),
+        (refused(errno.ENOSPC, "/elsewhere/who.db"), 1, "no space left on the disk of /elsewhere."),
         (refused(errno.EFBIG, "/w/a"), 1, "/w/a: File too large. A limit on the size of files"),
         (refused(errno.EMFILE, "/w/a"), 1, "Too many open files. Raise the limit"),
         (refused(errno.EACCES, "/w/a"), 2, "/w/a: cannot be used (Permission denied)"),
