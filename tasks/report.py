@@ -207,7 +207,7 @@ def gather(
             Rows(
                 zone="public",
                 kept=n_public,
-                read=n_public + fitted["n_unusable"] + _set_aside(ingested),
+                read=n_public + fitted["n_unusable"] + fitted["n_not_drawn"] + _set_aside(ingested),
                 quarantined=ingested["bad_public"],
             ),
             Rows(zone="private", kept=held["n_private"], held_out=held["n_test"]),
@@ -219,7 +219,7 @@ def gather(
         "why_chosen": facts["why_chosen"],
         "n_earlier": facts["n_earlier"],
         "scores": None if content is None else Scores.of(content, caps),
-        "warnings": warnings_of(config, store, scores, totals, held),
+        "warnings": warnings_of(config, store, scores, totals, held | fitted),
     }
 
 
@@ -493,8 +493,13 @@ def warnings_of(
     totals: Sequence[Totals],
     held: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """List what to read before relying on scores, or on reports."""
+    """List what to read before relying on scores, or on reports. `held`: the facts of who has which role, and of scaling."""
     statements = [*say_left_out(held)]
+    if n_not_drawn := held["n_not_drawn"]:
+        n = held["n_public"]
+        statements.append(
+            f"Not all public rows are learned from. Of {n + n_not_drawn:,} that could be, {n:,} were drawn."
+        )
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(
             "Checks of private rows are released. Which expectations they meet is published, exactly and without "

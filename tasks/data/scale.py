@@ -27,6 +27,9 @@ from storage.store import Draft
 from tasks.artifacts import read_protocol, write_encoding, write_scaled
 from tasks.step import step
 
+MOST_PUBLIC = 1_000_000
+"""Public rows that a model learns from; of more so many are drawn, which bounds memory."""
+
 
 def classes_of(column: pa.ChunkedArray, spec: DatasetSpec) -> tuple[Any, ...]:
     """Return the declared label values, or else the sorted ones of public rows. The positive one is the second.
@@ -86,7 +89,7 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
 
 @step(
     "scale",
-    version="1",
+    version="2",
     home="curator",
     retries=2,
     order=8,
@@ -102,23 +105,28 @@ def scale(
     numeric: bool = False,
     label_range: tuple[float, float] | None = None,
 ) -> Mapping[str, Any]:
-    """Write the encoding ("encoding") and the scaled public rows ("scaled", in the public zone).
+    """Write the encoding ("encoding") and the scaled public rows ("scaled", in the public zone), at most `MOST_PUBLIC` of them.
 
     `frozen`: the protocol of a campaign, whose ranges, levels and classes then hold. `numeric`: the label is a number, and
     `label_range` its range where one was given.
     """
     rows = tables.read(tables.typed_parts(draft.store.files(public)))
-    label = rows.column(dataset.target)
     protocol = None if frozen is None else read_protocol(draft.store, frozen)
     encoding = encoding_of(rows, features, dataset) if protocol is None else protocol.encoding
-    raw = tables.raw_matrix(rows, encoding)
     classes: tuple[Any, ...] = ()
+    if not numeric:
+        classes = (
+            classes_of(rows.column(dataset.target), dataset) if protocol is None else protocol.label_classes
+        )
+    drawn = _draw(rows)
+    n_not_drawn = len(rows) - len(drawn)
+    label, raw = drawn.column(dataset.target), tables.raw_matrix(drawn, encoding)
+    del rows, drawn
     y: NDArray[Any]
     if numeric:
         y = numbers = tables.label_numbers(label)
         usable = encoding.encodable(raw) & np.isfinite(y)
     else:
-        classes = classes_of(label, dataset) if protocol is None else protocol.label_classes
         y = tables.label_codes(label, classes)
         usable = encoding.encodable(raw) & (y >= 0)
     if not usable.any():
@@ -142,10 +150,20 @@ def scale(
     return {
         "n_public": int(usable.sum()),
         "n_unusable": int((~usable).sum()),
+        "n_not_drawn": n_not_drawn,
         "n_features": encoding.n_encoded,
         "n_columns": len(encoding.columns),
         **({"label_range": content["label_range"]} if numeric else {"classes": [str(c) for c in classes]}),
     }
+
+
+def _draw(rows: pa.Table) -> pa.Table:
+    """Return the rows, or `MOST_PUBLIC` of them in their order, the same each time."""
+    if len(rows) <= MOST_PUBLIC:
+        return rows
+    is_drawn = np.zeros(len(rows), np.bool_)
+    is_drawn[np.random.default_rng(0).choice(len(rows), MOST_PUBLIC, replace=False)] = True
+    return rows.filter(pa.array(is_drawn))
 
 
 def label_range_of(

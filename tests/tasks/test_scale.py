@@ -17,7 +17,9 @@ from schemas.dataset import DatasetSpec
 from storage import tables
 from storage.store import Store
 from tasks.artifacts import read_encoding, read_protocol, read_scaled
+from tasks.data import scale
 from tasks.data.scale import classes_of, encoding_of
+from tasks.report import read_facts
 
 
 def spec(**changes):
@@ -63,6 +65,21 @@ def _on_thresholds(tree, raw):
                 moved = raw.copy()
                 moved[:, column] = value
                 yield moved
+
+
+def test_so_many_public_rows_are_learned_from_at_most_and_ranges_are_of_all(store, tmp_path, monkeypatch):
+    path = rides(tmp_path / "a.csv", 600, 1)
+    everything = Chain(store, rides_config(path))
+    monkeypatch.setattr(scale, "MOST_PUBLIC", 50)
+    some = Chain(Store(tmp_path / "other"), rides_config(path))
+    X, y = read_scaled(some.store, some.scaled["scaled"])
+    assert (len(X), len(y), len(np.unique(X, axis=0))) == (50, 50, 50)
+    facts = some.scaled.facts
+    assert (facts["n_public"], facts["n_not_drawn"]) == (50, 150)
+    first, second = (read_encoding(chain.store, chain.scaled["encoding"])[0] for chain in (everything, some))
+    assert first == second
+    said = [text for text in read_facts(some.store, some.page["page"]).warnings if text.startswith("Not all public rows")]
+    assert said == ["Not all public rows are learned from. Of 200 that could be, 50 were drawn."]
 
 
 def test_cells_of_raw_and_scaled_public_rows_agree_in_the_quickstart(trips):
