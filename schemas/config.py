@@ -23,6 +23,7 @@ from pydantic import (
 from ldptree.errors import ConfigError
 from ldptree.families import FAMILIES, choose_family
 from ldptree.families.settings import Collection, Label
+from ldptree.public_models import WEIGHTED_BASES
 from schemas.catalogue import add_remedy, apply_assignments, with_catalogue, with_paths_from
 from schemas.config_problems import describe_problem, find_key, join_messages, shorten, split_problem
 from schemas.dataset import FILE_SUFFIXES, DatasetSpec
@@ -252,9 +253,18 @@ class RunConfig(Table):
             n_classes=None if classes is None else len(classes),
             in_campaign=self.published_as is not None,
         )
+        is_weighted = getattr(self.model.settings, "base", AUTO) in WEIGHTED_BASES
         return [
             *self._rounds_faults(),
             *self._label_faults(),
+            *(
+                [
+                    'dataset.weight: only a public forest or boosting can use weights; set model.estimator = "correction" and '
+                    'model.base = "forest", or leave it out'
+                ]
+                if self.dataset.weight is not None and not is_weighted
+                else ()
+            ),
             *(
                 f"privacy.{line}" if line.startswith("mechanism:") else f"model.{line}"
                 for line in self.model.settings.refusals(collection)

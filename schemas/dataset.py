@@ -179,6 +179,10 @@ class DatasetSpec(Table):
     """The zone of the hours and days of an instant, such as "America/Chicago", which is text with an offset as TIMESTAMPTZ:
     hour(CAST("when" AS TIMESTAMPTZ)). By default UTC, and never the machine's.
     """
+    weight: str | None = Field(default=None, min_length=1)
+    """The column of survey weights of public rows, by which a public forest or boosting is fitted. Each private person reports
+    once, so that reports cannot use them.
+    """
     holder: str = Field(default="row", min_length=1)
     """The unit of privacy: "row", or the column that identifies people."""
     new_people: bool = False
@@ -228,6 +232,7 @@ class DatasetSpec(Table):
                 "sheet",
                 "new_people",
                 "missing",
+                "weight",
             )
             or value
         }
@@ -248,7 +253,7 @@ class DatasetSpec(Table):
         All but the target, the holder's column, what is dropped, and `rule_columns`: what the public rule looks
         at is public by construction and would tell the zones apart.
         """
-        out = {self.target, self.holder_column, ROW_NUMBER, *self.drop, *rule_columns}
+        out = {self.target, self.holder_column, self.weight, ROW_NUMBER, *self.drop, *rule_columns}
         return tuple(column for column in columns if column not in out)
 
     def named_columns(self) -> dict[str, tuple[str, ...]]:
@@ -256,6 +261,7 @@ class DatasetSpec(Table):
         return {
             "target": (self.target,),
             "holder": () if self.holder_column is None else (self.holder_column,),
+            "weight": () if self.weight is None else (self.weight,),
             "drop": self.drop,
             "categorical": self.categorical,
             "types": tuple(self.types),
@@ -337,6 +343,11 @@ class DatasetSpec(Table):
                 f'categorical: "{self.target}" is the target; categorical names features',
             ),
             (self.holder_column in self.drop, f'drop: "{self.holder}" is the holder column'),
+            (self.weight in self.drop, f'drop: "{self.weight}" is the column of weights'),
+            (
+                self.weight in (self.target, self.holder),
+                f'weight: "{self.weight}" is the target or the holder column',
+            ),
             (
                 self.new_people and (self.holder != "row" or "holder" not in self.model_fields_set),
                 'new_people: is for holder = "row", stated beside it; a column that names people tells who is new',

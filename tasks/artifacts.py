@@ -75,11 +75,16 @@ def write_encoding(draft: Draft, content: Mapping[str, Any]) -> None:
     (draft.folder("encoding") / ENCODING).write_bytes(stamped("encoding", content, indent=1))
 
 
+WEIGHT = "weight"
+"""The column of scaled rows that holds their weights, where they have some."""
+
+
 def read_scaled(store: Store, scaled: Manifest) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """Return scaled public rows, float32 [n, d], and labels [n], which are int64 classes or float64 numbers."""
     files = store.files(scaled)
     sizes = [pq.read_metadata(path) for path in files]
-    X = np.empty((sum(metadata.num_rows for metadata in sizes), sizes[0].num_columns - 1), np.float32)
+    n_encoded = sizes[0].num_columns - 1 - (WEIGHT in sizes[0].schema.names)
+    X = np.empty((sum(metadata.num_rows for metadata in sizes), n_encoded), np.float32)
     y, start = [], 0
     for table in tables.batches(files):  # a row group at a time: never all rows twice
         rows = slice(start, start := start + table.num_rows)
@@ -89,17 +94,36 @@ def read_scaled(store: Store, scaled: Manifest) -> tuple[NDArray[np.float32], ND
     return X, np.concatenate(y)
 
 
+def read_weights(store: Store, scaled: Manifest) -> NDArray[np.float64] | None:
+    """Return the weights of scaled public rows, float64 [n]; None where they have none."""
+    files = store.files(scaled)
+    if WEIGHT not in pq.read_schema(files[0]).names:
+        return None
+    return np.concatenate([pq.read_table(path, columns=[WEIGHT]).column(WEIGHT).to_numpy() for path in files])
+
+
 def write_scaled(
-    draft: Draft, encoding: Encoding, raw: NDArray[np.float64], y: NDArray[Any], usable: NDArray[np.bool_]
+    draft: Draft,
+    encoding: Encoding,
+    raw: NDArray[np.float64],
+    y: NDArray[Any],
+    usable: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None = None,
 ) -> None:
     """Write the usable ones of raw public rows scaled, in the public zone; so many at a time that few are in memory twice."""
-    names = ["label", *map(str, range(encoding.n_encoded))]
-    types = [pa.from_numpy_dtype(y.dtype), *[pa.float32()] * encoding.n_encoded]
+    more = {} if weights is None else {WEIGHT: weights}
+    names = ["label", *map(str, range(encoding.n_encoded)), *more]
+    types = [
+        pa.from_numpy_dtype(y.dtype),
+        *[pa.float32()] * encoding.n_encoded,
+        *[pa.float64() for _ in more],
+    ]
     place, path = np.flatnonzero(usable), draft.folder("scaled", "public") / "scaled.parquet"
     with tables.writer(path, pa.schema([*zip(names, types, strict=True)])) as sink:
         for start in range(0, len(place), tables.ROW_GROUP):
             rows = place[start : start + tables.ROW_GROUP]
             columns = [pa.array(y[rows]), *(pa.array(x) for x in encoding.encode(raw[rows]).T)]
+            columns += [pa.array(values[rows]) for values in more.values()]
             sink.write_table(pa.table(columns, names=names), row_group_size=tables.ROW_GROUP)
     draft.count("scaled", "scaled.parquet", len(place))
 

@@ -34,6 +34,7 @@ from tasks.artifacts import (
     read_shown,
     read_totals,
     read_transcripts,
+    read_weights,
     write_curves,
     write_evidence,
     write_model,
@@ -220,7 +221,8 @@ def read_learning(
             [Hasher().of_file(store.file(stored.question, "question.json")) for stored in transcript.rounds],
         )
     X, y = read_scaled(store, transcript.scaled)
-    rows = PublicRows(encoding=encoding, X=X, y=y, label=label, n_private=n_private)
+    weights = read_weights(store, transcript.scaled)
+    rows = PublicRows(encoding=encoding, X=X, y=y, label=label, n_private=n_private, weights=weights)
     return LearningOfTotals(
         family, rows, [_read_counted(store, family, stored) for stored in transcript.rounds]
     )

@@ -500,6 +500,11 @@ def warnings_of(
         statements.append(
             f"Not all public rows are learned from. Of {n + n_not_drawn:,} that could be, {n:,} were drawn."
         )
+    if config.dataset.weight is not None:
+        statements.append(
+            f"Reports have no weights. The public model counts each public row by its {config.dataset.weight}, and corrections "
+            "count each private person once."
+        )
     if config.dataset.release_checks and not config.is_seeded:
         statements.append(
             "Checks of private rows are released. Which expectations they meet is published, exactly and without "

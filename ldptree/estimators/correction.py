@@ -103,7 +103,7 @@ class CorrectionClassifier(
     ClassifierMixin,  # type: ignore[misc]
     _CorrectionEstimator,
     settings=(CorrectionSettings, ResidualReports),
-    without=("residual_range",),
+    without=("residual_range", "label_range"),
 ):
     """A public classifier, corrected where private people differ from it.
 
@@ -170,6 +170,7 @@ class CorrectionRegressor(
     _is_numeric = True
 
     residual_range: Any
+    label_range: Any
 
     def _read_labels(
         self, labels: NDArray[Any], is_public: NDArray[np.bool_]

@@ -133,7 +133,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         if not isinstance(base, str):
             return take_public(base, encoding, X, y, n_classes=n_classes, max_bytes=room)
         if len(y):
-            return fit_public(base, X, y, n_classes=n_classes, max_bytes=room)
+            return fit_public(base, X, y, n_classes=n_classes, weights=rows.weights, max_bytes=room)
         even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
         return constant(np.array(even), n_classes)
 
@@ -322,9 +322,8 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         """The public model, corrected by the totals of the last answers."""
         *before, last = transcript
         model = fit_corrected(last.protocol, last.published.evidence, last.totals, epsilon=self.epsilon)
-        return replace(
-            model, n_private=model.n_private + sum(t.n_private for answers in before for t in answers.totals)
-        )
+        n_before = sum(t.n_private for answers in before for t in answers.totals)
+        return replace(model, n_private=model.n_private + n_before, label_range=self.label_range)
 
     def doubt(self, evidence: PublicSummary) -> NDArray[np.float64]:
         """See `OneTreeFamily`."""

@@ -107,6 +107,7 @@ class PublicRows:
         y: their labels, [n]: class indices, or numbers.
         label: the declared classes, or the two ends of a number's range.
         n_private: how many holders will be asked.
+        weights: of the rows, [n], where a public model is fitted; None: each alike.
     """
 
     encoding: Encoding
@@ -114,6 +115,7 @@ class PublicRows:
     y: NDArray[Any]
     label: tuple[Any, ...]
     n_private: int
+    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -262,6 +262,7 @@ class CorrectionSettings(TreeSettings):
     """A public model of classes or numbers, corrected by reports of its error."""
 
     TERMS = ("base", "label_levels", "residual_range", "max_protocol_bytes")
+    READS = ("label_range",)
     CORRECTS = True
     base: Literal["auto", "blend", "forest", "boosting", "tree"] | Fitted = "auto"
     """The public model: "auto" is "blend", a mean of forests, boosted trees and a linear model weighted by their errors on
@@ -275,6 +276,8 @@ class CorrectionSettings(TreeSettings):
     """For numbers, the bound to which errors are clipped on either side. By default the smaller of twice the root mean square
     and the largest of public out-of-fold errors; without public rows 1.
     """
+    label_range: LabelRange | None = None
+    """For numbers, the range within which predictions stay, such as [0, 8] of a count of 0 to 8. By default any."""
     questions: Literal["auto", 1, 2] = "auto"
     """With 1, everybody reports on a cell. With 2, half of the holders first report along which columns the public model is
     wrong, and the cells of the others are split there. "auto" asks 2 if public rows and epsilon say that it would help. A
@@ -300,7 +303,7 @@ class CorrectionSettings(TreeSettings):
     @property
     def predicts(self) -> Label | None:
         """A number, where its range is said."""
-        return None if self.residual_range == "auto" else "number"
+        return None if self.residual_range == "auto" and self.label_range is None else "number"
 
     @property
     def may_ask_parts(self) -> bool:
@@ -328,6 +331,8 @@ class CorrectionSettings(TreeSettings):
             faults.append(
                 "residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"
             )
+        if collection.label == "class" and self.label_range is not None:
+            faults.append("label_range: is for a label that is a number. Leave it out")
         return faults
 
 

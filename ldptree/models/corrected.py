@@ -80,6 +80,7 @@ class Prediction:
         rows: float64 [n], about how many public rows and reports are behind the answer.
         cells: int32 [n], the collection tree's; -1 where a value is missing that no rule fills.
         is_share: whether the outputs are shares of classes.
+        ends: within which numbers stay; None: anywhere.
     """
 
     public: Floats
@@ -89,11 +90,14 @@ class Prediction:
     rows: Floats
     cells: NDArray[np.int32]
     is_share: bool = False
+    ends: tuple[float, float] | None = None
 
     @property
     def corrected(self) -> Floats:
         """float64 [n, M]."""
-        return add_clipped(self.public, self.correction) if self.is_share else self.public + self.correction
+        if self.is_share:
+            return add_clipped(self.public, self.correction)
+        return self._within(self.public + self.correction)
 
     def shares(self, outputs: Floats) -> Floats:
         """float64 [n, C] chances of the classes, of either part's outputs; none is 0 or 1."""
@@ -102,7 +106,11 @@ class Prediction:
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of what is believed of the outputs, given the public part, not cut to a share's range. Raises ConfigError."""
         half = half_width(level) * self.sd
-        return self.corrected - (half + self.hidden[0]), self.corrected + (half + self.hidden[1])
+        low, high = self.corrected - (half + self.hidden[0]), self.corrected + (half + self.hidden[1])
+        return self._within(low), self._within(high)
+
+    def _within(self, outputs: Floats) -> Floats:
+        return outputs if self.ends is None else np.clip(outputs, *self.ends)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -122,6 +130,7 @@ class CorrectedModel(Model):
         n_private: holders who reported.
         n_public: public rows.
         protocol_digests: of the question that was answered; or of M questions, one an output.
+        label_range: within which predictions of a number stay; None: anywhere.
 
     Raises:
         DataError: the parts do not fit each other, or epsilon or a count is impossible.
@@ -142,6 +151,7 @@ class CorrectedModel(Model):
     n_private: int
     n_public: int
     protocol_digests: tuple[str, ...]
+    label_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         d, corrections = self.encoding.n_encoded, self.corrections
@@ -174,6 +184,10 @@ class CorrectedModel(Model):
             )
         if self.base.n_outputs not in ({1, 2} if len(self.classes) == 2 else {m}):
             raise DataError(f"corrected model: the public model has {self.base.n_outputs} outputs, not {m}")
+        if self.label_range and (
+            self.classes or not -math.inf < self.label_range[0] < self.label_range[1] < math.inf
+        ):
+            raise DataError("corrected model: label_range is no low and high end of a number")
         if not self.classes and self.base.link != "identity":
             raise DataError(
                 f'corrected model: the public model\'s link "{self.base.link}" is none of numbers'
@@ -214,12 +228,15 @@ class CorrectedModel(Model):
         correction, sd = np.zeros_like(public), np.tile(corrections.sd.max(axis=0), (len(rows), 1))
         hidden = np.tile(corrections.hidden.max(axis=1, keepdims=True), (1, len(rows), 1))
         public[is_whole] = answers(self.base, self.encoding.encode(rows[is_whole]), len(self.classes))
+        if self.label_range is not None:
+            public = np.clip(public, *self.label_range)
         cells = self.raw_tree.cells(rows)
         correction[is_whole] = corrections.correction[cells[is_whole]]
         sd[is_whole] = corrections.sd[cells[is_whole]]
         hidden[:, is_whole] = corrections.hidden[:, cells[is_whole]]
+        behind, is_share = self.rows_behind[cells], bool(self.classes)
         return Prediction(
-            public, correction, sd, hidden, self.rows_behind[cells], cells, is_share=bool(self.classes)
+            public, correction, sd, hidden, behind, cells, is_share=is_share, ends=self.label_range
         )
 
     def public_answers(self, raw: Floats) -> Floats:
@@ -292,6 +309,7 @@ class CorrectedModel(Model):
             hidden=corrections.hidden,
             rows=self.rows_behind,
             least_of_public=LEAST_OF_PUBLIC,
+            ends=self.label_range,
         )
         about = (
             f"Scores rows by the model {self.digest[:12]} of ldptree: a public model of {self._trees}, corrected in "
@@ -354,9 +372,9 @@ class CorrectedModel(Model):
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
         """Return its text fields, with those of its corrections in their place. `hidden` and `common_sd` are optional
-        if 0, and `chance_alike` if not known.
+        if 0, and `chance_alike` and `label_range` if not known.
         """
-        return (*_OWN, *_ARRAYS, "priors"), ("hidden", "common_sd", "chance_alike")
+        return (*_OWN, *_ARRAYS, "priors"), ("hidden", "common_sd", "chance_alike", "label_range")
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values."""
@@ -366,6 +384,7 @@ class CorrectedModel(Model):
         content["priors"] = [[float(p.root), float(p.step), float(p.decay)] for p in corrections.priors]
         content |= {"hidden": serialize.plain_value(corrections.hidden)} if corrections.hidden.any() else {}
         content |= {"common_sd": corrections.common_sd} if corrections.common_sd else {}
+        content |= {} if self.label_range is None else {"label_range": list(self.label_range)}
         return content | (
             {} if math.isnan(corrections.chance_alike) else {"chance_alike": corrections.chance_alike}
         )
@@ -377,6 +396,7 @@ class CorrectedModel(Model):
         priors = serialize.numbers(data["priors"], np.float64, cls.NAME, "priors")
         if priors.shape[1:] != (3,):
             raise DataError(f"{cls.NAME}: a prior has root, step and decay")
+        own = (*_OWN, *(["label_range"] if "label_range" in data else []))
         return cls(
             corrections=Corrections(
                 **arrays,
@@ -389,7 +409,7 @@ class CorrectedModel(Model):
                 if "chance_alike" in data
                 else math.nan,
             ),
-            **serialize.read_fields(cls, data, _OWN, of=cls.NAME),
+            **serialize.read_fields(cls, data, own, of=cls.NAME),
         )
 
 

@@ -47,7 +47,13 @@ def in_range_of_one(y: NDArray[Any]) -> Floats:
     return (np.asarray(y, dtype=np.float64) - centre_of(y)) / _above(_spread(y))
 
 
-def fit_in_unit(model: Fitted, X: NDArray[Any], y: NDArray[Any], unit: float | None = None) -> Fitted:
+def fit_in_unit(
+    model: Fitted,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    unit: float | None = None,
+    weights: NDArray[Any] | None = None,
+) -> Fitted:
     """A tree, forest or histogram boosting of scikit-learn, for numbers, fitted to labels in their unit and from their centre.
 
     Its values are as of y.
@@ -56,11 +62,12 @@ def fit_in_unit(model: Fitted, X: NDArray[Any], y: NDArray[Any], unit: float | N
         model: not fitted.
         X, y: rows [n, d] and labels [n].
         unit: where it is not that of y: of the labels that y is a rest of.
+        weights: of the rows, [n].
     """
     estimator: Any = model
     size, centre = unit_of(y) if unit is None else unit, centre_of(y)
     apart = y if centre == 0.0 else y - centre
-    estimator.fit(X, apart if size == 1.0 else apart / size)
+    estimator.fit(X, apart if size == 1.0 else apart / size, sample_weight=weights)
     if size != 1.0 or centre != 0.0:
         _put_back(estimator, size, centre)
     return model

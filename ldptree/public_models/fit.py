@@ -17,7 +17,7 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.models.ensemble import Ensemble, from_sklearn
 from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
-from ldptree.public_models import BASES
+from ldptree.public_models import BASES, WEIGHTED_BASES
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
 from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
@@ -39,7 +39,13 @@ _NEVER = -700.0
 
 
 def fit_public(
-    base: str, X: Rows, y: NDArray[Any], *, n_classes: int = 0, max_bytes: int = MAX_PROTOCOL_BYTES
+    base: str,
+    X: Rows,
+    y: NDArray[Any],
+    *,
+    n_classes: int = 0,
+    weights: Floats | None = None,
+    max_bytes: int = MAX_PROTOCOL_BYTES,
 ) -> PublicModel:
     """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
 
@@ -47,25 +53,29 @@ def fit_public(
     boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest). A tree of a forest draws at
     most `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are
     counted from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
+    `weights` [n] are scikit-learn's `sample_weight`, of a base in `WEIGHTED_BASES`; errors are those of rows, each alike.
 
     Raises:
-        ConfigError: the base is unknown, or still too large: its size is named.
+        ConfigError: the base is unknown, cannot use weights, or is still too large: its size is named.
     """
     if base not in BASES:
         raise ConfigError(f'base = "{base}": known are {", ".join(BASES)}, or a fitted scikit-learn model')
+    if weights is not None and base not in WEIGHTED_BASES:
+        raise ConfigError(f'base = "{base}": cannot use weights; take {" or ".join(WEIGHTED_BASES)}')
     centre = 0.0 if n_classes else centre_of(y)
     if centre:
-        return _within(_moved(fit_public(base, X, y - centre, max_bytes=max_bytes), centre), max_bytes)
+        moved = fit_public(base, X, y - centre, weights=weights, max_bytes=max_bytes)
+        return _within(_moved(moved, centre), max_bytes)
     wanted = indicators(y, n_classes)
     if base == "tree":
         return _within(_smoothed(X, wanted, n_classes), max_bytes)
     if len(X) < 2 or (n_classes and np.unique(y).size == 1):
         return constant(wanted[0], n_classes)
     if base == "boosting":
-        return _within(_boosted(X, y, n_classes), max_bytes)
+        return _within(_boosted(X, y, n_classes, weights), max_bytes)
     if base == "blend" and len(X) >= FEWEST_ROWS:
         return _within(_blend(X, y, n_classes, max_bytes), max_bytes)
-    return _within(_forest(X, y, n_classes, max_bytes), max_bytes)
+    return _within(_forest(X, y, n_classes, max_bytes, weights), max_bytes)
 
 
 def _moved(model: PublicModel, by: float) -> PublicModel:
@@ -117,7 +127,7 @@ def take_public(
     if len(X) > 1:
         from sklearn.base import clone
 
-        errors = _out_of_fold(lambda rows, labels: clone(fitted).fit(rows, labels), X, y, n_classes)
+        errors = _out_of_fold(lambda rows: clone(fitted).fit(X[rows], y[rows]), X, y, n_classes)
     return _within(PublicModel(ensemble=ensemble, errors=errors, n_classes=n_classes), max_bytes)
 
 
@@ -191,24 +201,24 @@ def _smoothed(X: Rows, wanted: Floats, n_classes: int) -> PublicModel:
     )
 
 
-def _boosted(X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel:
+def _boosted(X: Rows, y: NDArray[Any], n_classes: int, weights: Floats | None) -> PublicModel:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor
     unit = 1.0 if n_classes else unit_of(y)
 
-    def fit(rows: Rows, labels: NDArray[Any]) -> Any:
-        model = kind(random_state=_SEED)
-        return model.fit(rows, labels) if n_classes else fit_in_unit(model, rows, labels, unit)
+    def fit(rows: Any) -> Any:
+        model, w = kind(random_state=_SEED), None if weights is None else weights[rows]
+        return model.fit(X[rows], y[rows], w) if n_classes else fit_in_unit(model, X[rows], y[rows], unit, w)
 
     errors = _out_of_fold(fit, X, y, n_classes)
-    return PublicModel(ensemble=_trees_of(fit(X, y), n_classes), errors=errors, n_classes=n_classes)
+    return PublicModel(ensemble=_trees_of(fit(slice(None)), n_classes), errors=errors, n_classes=n_classes)
 
 
-def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicModel:
+def _forest(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int, weights: Floats | None) -> PublicModel:
     n_trees, min_rows = _forest_size(X, y, n_classes, max_bytes)
     while True:
-        forest = _grown(X, y, n_classes, n_trees, min_rows)
+        forest = _grown(X, y, n_classes, n_trees, min_rows, weights)
         ensemble = _trees_of(forest, n_classes)
         while (size := ensemble.n_bytes) > max_bytes and n_trees > FEWEST_TREES:
             n_trees = max(FEWEST_TREES, int(0.95 * n_trees * max_bytes / size))
@@ -246,7 +256,7 @@ def _blend(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicMo
 
 
 def _grown(
-    X: Rows, y: NDArray[Any], n_classes: int, n_trees: int, min_rows: int, unit: float | None = None
+    X: Rows, y: NDArray[Any], n_classes: int, n_trees: int, min_rows: int, weights: Floats | None = None
 ) -> Any:
     """A fitted forest; the same whatever number of cores grows it, and its first trees are those of a smaller one."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -254,7 +264,7 @@ def _grown(
     kind = RandomForestClassifier if n_classes else RandomForestRegressor
     drawn = MOST_DRAWN if len(X) > MOST_DRAWN else None
     forest = kind(n_trees, min_samples_leaf=min_rows, max_samples=drawn, random_state=_SEED, n_jobs=-1)
-    return forest.fit(X, y) if n_classes else fit_in_unit(forest, X, y, unit)
+    return forest.fit(X, y, weights) if n_classes else fit_in_unit(forest, X, y, weights=weights)
 
 
 def _out_of_bag(forest: Any, X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
@@ -274,9 +284,7 @@ def _out_of_bag(forest: Any, X: Rows, y: NDArray[Any], n_classes: int) -> Floats
     return indicators(y, n_classes)[is_out] - (held_out[:, 1:] if n_classes == 2 else held_out)
 
 
-def _out_of_fold(
-    fit: Callable[[Rows, NDArray[Any]], Any], X: Rows, y: NDArray[Any], n_classes: int
-) -> Floats:
+def _out_of_fold(fit: Callable[[NDArray[np.bool_]], Any], X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
     """Errors [n, M] on public rows of models that `fit` fits on the other folds; encoded rows serve, as trees only compare."""
     fold = np.random.default_rng(_SEED).permutation(len(y)) % min(FOLDS, len(y))
     answered = np.zeros((len(y), max(n_classes, 1)))
@@ -286,8 +294,8 @@ def _out_of_fold(
         if n_classes and seen.size == 1:
             answered[~is_in, seen[0]] = 1.0
         elif n_classes:
-            answered[np.ix_(~is_in, seen)] = fit(X[is_in], y[is_in]).predict_proba(X[~is_in])
+            answered[np.ix_(~is_in, seen)] = fit(is_in).predict_proba(X[~is_in])
         else:
-            answered[~is_in, 0] = fit(X[is_in], y[is_in]).predict(X[~is_in])
+            answered[~is_in, 0] = fit(is_in).predict(X[~is_in])
     errors: Floats = indicators(y, n_classes) - (answered[:, 1:] if n_classes == 2 else answered)
     return errors

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.dataset import ColumnType, DatasetSpec
-from storage.holders.holder_names import name_type
 from storage.raw import raw_files
 from storage.raw.public_rows import PublicRows, PublicValues, gather
 from storage.raw.raw_files import RawFile
@@ -86,6 +85,8 @@ def _types_from_values(
         rule_types = {spec.holder: "text"}
     doubtful = _doubtful(spec, files[0], used)
     if spec.holder_column in used.read:
+        from storage.holders.holder_names import name_type  # with the ledger
+
         known[spec.holder] = name_type(spec, files, connection, public, rule_types)
     unknown = [column for column in used.read if column not in known or column in doubtful]
     numeric = set(spec.features(used.read, used.in_rule)) - set(spec.categorical)
@@ -161,8 +162,8 @@ def _types_after_findings(
 
 def _declared_type(spec: DatasetSpec, column: str) -> ColumnType | None:
     """Return the type that the spec declares for a column, in `types` or by the values it lists; None where it says nothing."""
-    if column in spec.types:
-        return spec.types[column]
+    if column in spec.types or column == spec.weight:
+        return spec.types.get(column, "number")
     values: tuple[Any, ...] = spec.levels.get(column, ())
     if column == spec.target:
         values = spec.classes or ((spec.positive,) if isinstance(spec.positive, str) else values)

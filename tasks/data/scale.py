@@ -110,18 +110,20 @@ def scale(
     `frozen`: the protocol of a campaign, whose ranges, levels and classes then hold. `numeric`: the label is a number, and
     `label_range` its range where one was given.
     """
-    rows = tables.read(tables.typed_parts(draft.store.files(public)))
+    all_rows = tables.read(tables.typed_parts(draft.store.files(public)))
     protocol = None if frozen is None else read_protocol(draft.store, frozen)
-    encoding = encoding_of(rows, features, dataset) if protocol is None else protocol.encoding
+    encoding = encoding_of(all_rows, features, dataset) if protocol is None else protocol.encoding
     classes: tuple[Any, ...] = ()
     if not numeric:
         classes = (
-            classes_of(rows.column(dataset.target), dataset) if protocol is None else protocol.label_classes
+            classes_of(all_rows.column(dataset.target), dataset)
+            if protocol is None
+            else protocol.label_classes
         )
-    drawn = _draw(rows)
-    n_not_drawn = len(rows) - len(drawn)
-    label, raw = drawn.column(dataset.target), tables.raw_matrix(drawn, encoding)
-    del rows, drawn
+    rows = _draw(all_rows)
+    n_not_drawn = len(all_rows) - len(rows)
+    del all_rows
+    label, raw = rows.column(dataset.target), tables.raw_matrix(rows, encoding)
     y: NDArray[Any]
     if numeric:
         y = numbers = tables.label_numbers(label)
@@ -145,8 +147,11 @@ def scale(
                 f'target "{dataset.target}": all public rows that can be used say {classes[codes[0]]!r}. '
                 "Nothing can be learned from them; correct dataset.classes, or choose another public rule."
             )
+    weights = (
+        None if dataset.weight is None else weights_of(rows.column(dataset.weight), usable, dataset.weight)
+    )
     write_encoding(draft, content)
-    write_scaled(draft, encoding, raw, y, usable)
+    write_scaled(draft, encoding, raw, y, usable, weights)
     return {
         "n_public": int(usable.sum()),
         "n_unusable": int((~usable).sum()),
@@ -164,6 +169,18 @@ def _draw(rows: pa.Table) -> pa.Table:
     is_drawn = np.zeros(len(rows), np.bool_)
     is_drawn[np.random.default_rng(0).choice(len(rows), MOST_PUBLIC, replace=False)] = True
     return rows.filter(pa.array(is_drawn))
+
+
+def weights_of(column: pa.ChunkedArray, usable: NDArray[np.bool_], name: str) -> NDArray[np.float64]:
+    """Return the weights [n] of public rows, on average 1 of the usable ones. Raises DataError where one has none."""
+    weights = tables.label_numbers(column)
+    if wrong := int((~(weights[usable] > 0) | ~np.isfinite(weights[usable])).sum()):
+        rows = "1 public row has" if wrong == 1 else f"{wrong:,} public rows have"
+        raise DataError(
+            f'dataset.weight: {rows} no weight above 0 in "{name}". Correct them, or leave them out with '
+            f"where = '\"{name}\" > 0'."
+        )
+    return np.asarray(weights / weights[usable].mean())
 
 
 def label_range_of(

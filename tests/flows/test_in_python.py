@@ -280,6 +280,29 @@ def test_a_run_says_whether_it_protects_anybody(of_frame, data, tmp_path):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_survey_weights_of_public_rows_are_those_of_their_forest_and_no_feature(data):
+    frame = pl.read_csv(data).with_columns(w=pl.when(pl.col("miles") > 5).then(6.0).otherwise(0.5))
+    words = OF_RIDES | {"model": {"estimator": "correction", "base": "forest", "questions": 1}}
+    plain, weighted, doubled = (
+        in_python.run(rows, **words, **more)
+        for rows, more in (
+            (frame.drop("w"), {}),
+            (frame, {"weight": "w"}),
+            (frame.with_columns(pl.col("w") * 2), {"weight": "w"}),
+        )
+    )
+    assert weighted.model.encoding == plain.model.encoding
+    raw = plain.model.raw_matrix(frame)
+    answers = [run.model.public_answers(raw) for run in (plain, weighted, doubled)]
+    assert not np.allclose(answers[0], answers[1])
+    np.testing.assert_allclose(answers[1], answers[2], atol=1e-6)
+    assert "Reports have no weights." in weighted.page.read_text()
+    first = frame["zone"].to_list().index("open")
+    holed = frame.with_columns(w=pl.Series([float(i != first) for i in range(len(frame))]))
+    with pytest.raises(DataError, match=r"dataset\.weight: 1 public row has no weight above 0"):
+        in_python.run(holed, weight="w", **words)
+
+
 def test_a_temporary_work_folder_goes_with_its_run(data):
     found = in_python.run(data, **OF_RIDES)
     work = found.work

@@ -105,10 +105,10 @@ def test_a_forest_is_made_smaller_to_fit_and_what_does_not_fit_is_refused_with_i
         fit_public("boosting", X, y, max_bytes=500)
 
 
-def by_scikit_learn(X, y, n_classes, n_trees=40):
+def by_scikit_learn(X, y, n_classes, n_trees=40, weights=None):
     """Trees and out-of-bag errors of a forest as scikit-learn fits it in one go on one core, every tree drawing all rows."""
     kind = RandomForestClassifier if n_classes else RandomForestRegressor
-    forest = kind(n_trees, min_samples_leaf=2, oob_score=True, random_state=0).fit(X, y)
+    forest = kind(n_trees, min_samples_leaf=2, oob_score=True, random_state=0).fit(X, y, weights)
     held_out = forest.oob_decision_function_ if n_classes else forest.oob_prediction_[:, None]
     errors = indicators(y, n_classes) - (held_out[:, 1:] if n_classes == 2 else held_out)
     return from_sklearn(forest).predict(X)[:, n_classes == 2 :], errors
@@ -122,6 +122,26 @@ def test_where_few_rows_are_drawn_the_forest_is_scikit_learns_to_the_last_bit(n_
     answers, errors = by_scikit_learn(X, y, n_classes)
     assert np.array_equal(model.answers(X), answers)
     assert np.array_equal(model.errors, errors)
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_weights_are_scikit_learns_and_a_base_that_cannot_use_them_is_refused(n_classes):
+    X, y = rows(300, n_classes=n_classes)
+    weights = np.where(X[:, 0] > 0.5, 5.0, 0.5)
+    weighted, errors = by_scikit_learn(X, y, n_classes, weights=weights)
+    model = fit_public("forest", X, y, n_classes=n_classes, weights=weights)
+    np.testing.assert_allclose(model.answers(X), weighted, atol=1e-6)
+    np.testing.assert_allclose(model.errors, errors, atol=1e-6)
+    for base in ("forest", "boosting"):
+        plain, weighted = (
+            fit_public(base, X, y, n_classes=n_classes, weights=w).answers(X) for w in (None, weights)
+        )
+        assert not np.allclose(plain, weighted)
+    for base in ("blend", "tree"):
+        with pytest.raises(
+            ConfigError, match=f'base = "{base}": cannot use weights; take forest or boosting'
+        ):
+            fit_public(base, X, y, n_classes=n_classes, weights=weights)
 
 
 @pytest.mark.parametrize("n_classes", [0, 2])

@@ -63,6 +63,7 @@ class Parts:
         hidden: float64 [2, cells, M], how much further below and above it may be.
         rows: float64 [cells + 1], public rows and reports behind each cell, and behind a row without one.
         least_of_public: the part of a public share that no correction takes away.
+        ends: within which numbers stay; None: anywhere.
     """
 
     tree: RawTree
@@ -75,6 +76,14 @@ class Parts:
     hidden: Floats
     rows: Floats
     least_of_public: float
+    ends: tuple[float, float] | None = None
+
+    def within(self, number: str) -> str:
+        """A number, moved to the end that it is beyond."""
+        if self.ends is None:
+            return number
+        low, high = map(literal, self.ends)
+        return f"greatest(least({number}, {high}), {low})"
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def to_sql(model: Parts, *, about: str, table: str, level: float) -> str:
         n_classes = len(model.classes)
         stages = stages.then("cut", _cut(len(public))).then("divided", _divided(len(public), n_classes))
         stages = stages.then("raised", _raised(model)).then("shared", _shares(n_classes))
-    output = _of_classes(model) if model.classes else _of_numbers()
+    output = _of_classes(model) if model.classes else _of_numbers(model)
     ctes = ",\n".join(stages.texts)
     return (
         f"-- {about}; at most {len(names)} columns are read.\n"
@@ -150,7 +159,10 @@ def _parts(model: Parts, public: list[str], half: float) -> Columns:
         default = literal(float(model.default[m]))
         sd, below, above = (np.append(each[:, m], each[:, m].max()) for each in (model.sd, *model.hidden))
         columns += [
-            (_nth("public", m), f"CASE WHEN {quote(CELL)} IS NULL THEN {default} ELSE {output} END"),
+            (
+                _nth("public", m),
+                model.within(f"CASE WHEN {quote(CELL)} IS NULL THEN {default} ELSE {output} END"),
+            ),
             (_nth("correction", m), _pick(np.append(model.correction[:, m], 0.0))),
             (_nth("sd", m), _pick(sd)),
             (_nth("below", m), _pick(half * sd + below)),
@@ -163,7 +175,7 @@ def _together(model: Parts, output: int) -> str:
     """`Prediction.corrected`."""
     public, added = quote(_nth("public", output)), quote(_nth("correction", output))
     if not model.classes:
-        return f"{public} + {added}"
+        return model.within(f"{public} + {added}")
     least = literal(model.least_of_public)
     return f"greatest(least({public} + {added}, 1e0 - {least} * (1e0 - {public})), {least} * {public})"
 
@@ -218,13 +230,13 @@ def _shares(n_classes: int) -> Columns:
     return columns
 
 
-def _of_numbers() -> Columns:
+def _of_numbers(model: Parts) -> Columns:
     """The columns that are handed out where the label is a number."""
     corrected, below, above = (quote(_nth(name, 0)) for name in ("corrected", "below", "above"))
     return [
         ("prediction", corrected),
-        ("mean_lower", f"{corrected} - {below}"),
-        ("mean_upper", f"{corrected} + {above}"),
+        ("mean_lower", model.within(f"{corrected} - {below}")),
+        ("mean_upper", model.within(f"{corrected} + {above}")),
         ("public_prediction", quote(_nth("public", 0))),
         ("correction", quote(_nth("correction", 0))),
         ("correction_sd", quote(_nth("sd", 0))),
