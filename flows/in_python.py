@@ -40,7 +40,7 @@ from storage.objects.addresses import refuse_bucket
 from storage.raw.recognition.columns import ColumnsToRead
 from storage.store import Store
 from tasks.data.source import check_named
-from tasks.first_look.proposal import choose_first, propose, write_toml
+from tasks.first_look.proposal import propose, write_toml
 from tasks.first_look.rehearsal import adjust_proposal
 from tasks.first_look.values import look
 from tasks.page.data import Run as Facts
@@ -182,7 +182,7 @@ def init(source: Any, *, target: str, public: str | None = None) -> dict[str, An
         if not is_file:
             parquet.write_table(frames.read_frame(source, "ldptree.init"), path)
         proposal = propose(look(path, target=target, public=public), path.name, name="frame", public=public)
-        adjust_proposal(proposal, choose_first)
+        adjust_proposal(proposal)
     print("\n".join(describe(proposal, public)))
     settings = tomllib.loads(write_toml(proposal))
     dataset = {key: value for key, value in settings["dataset"].items() if key not in ("name", "path")}

@@ -39,6 +39,11 @@ class RowFormat(Table):
     """Features that are SQL expressions over one raw row."""
 
     @classmethod
+    def of_names(cls, types: dict[str, ColumnType]) -> RowFormat:
+        """The format of rows that have columns of these names, of which no run says more."""
+        return cls(model="", target="", nulls=("",), types=types, derive={})
+
+    @classmethod
     def of(
         cls,
         model: str,

@@ -1,41 +1,38 @@
 """Score a table with a model, from a file to Parquet or CSV in batches, or as a frame. This is for users of a model and
 no step of a run. Beside the `run.json` of its run, a model reads raw rows as that run did (`other_rows`); alone, it
-reads columns of its own names (`foreign_tables`).
+reads columns of its own names.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow.csv import CSVWriter
 from pydantic import ValidationError
 
-from ldptree.encoding import Encoding
 from ldptree.errors import ArtifactCorrupt, ConfigError, DataError
 from ldptree.models import SUMMARY, Model, read_model
+from ldptree.models.export.sql import kind_of
 from ldptree.plain_text import escape_cell
+from schemas.dataset import ColumnType
 from schemas.named_files import BUCKETS, MOST_DOCUMENT, check_output, read_fault, shown_path, written_whole
 from schemas.row_format import RowFormat
-from storage import foreign_tables, tables
+from storage import tables
 from storage.formats import unstamped
 from storage.frames import FRAME
 from storage.raw import raw_files
-from storage.raw.formats.contents import file_kind
 from storage.raw.other_rows import OtherRows
-from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import SQL_TYPES
 from storage.sql import UTC, check_predicate, literal, quote
 
 DERIVED, OWN = "ldptree derived", "ldptree row"
 """In SQL, the table with its derived columns, and a whole row of the table."""
+TYPES: dict[str, ColumnType] = {"DOUBLE": "number", "BOOLEAN": "boolean", "VARCHAR": "text"}
 WRITERS = {".parquet": tables.writer, ".csv": CSVWriter}
 """What writes a table, by the ending of its file."""
 
@@ -203,24 +200,16 @@ def read_raw(model: Model, source: Path | pa.Table) -> Callable[[], Generator[ND
         where = str(source)
         if (fault := read_fault(source)) is not None:
             raise DataError(f"{shown_path(source)}: {fault}. Name a CSV or Parquet file.")
-    if (rows := row_format_of(model)) is not None:
-        return OtherRows.of(source, model.encoding, rows, where).batches
-    names, tables_of = _rows_of(source, model.encoding)
-    check_columns(model, names, where)
-    return partial(_matrices, tables_of, model.encoding, where)
+    rows = row_format_of(model) or RowFormat.of_names(
+        {feature.column: TYPES[kind_of(feature)] for feature in model.encoding.features}
+    )
+    return OtherRows.of(source, model.encoding, rows, where).batches
 
 
 def _answers(model: Model, read: Callable[[], Generator[NDArray[np.float64]]]) -> Generator[pa.Table]:
     with closing(read()) as matrices:
         for raw in matrices:
             yield _answered(model, raw)
-
-
-def _matrices(
-    read: Callable[[], Iterator[pa.Table]], encoding: Encoding, where: str
-) -> Generator[NDArray[np.float64]]:
-    for table in read():
-        yield _raw_matrix(table, encoding, where)
 
 
 def _empty(model: Model) -> pa.Table:
@@ -231,69 +220,8 @@ def _no_rows(model: Model) -> NDArray[np.float64]:
     return np.empty((0, len(model.encoding.columns)))
 
 
-def check_columns(model: Model, names: Sequence[str], where: str) -> None:
-    """Raises DataError where a column that the model reads is not there, or there twice."""
-    twice = [column for column in model.encoding.columns if list(names).count(column) > 1]
-    if twice:
-        raise DataError(f"{where}: has the column {twice[0]!r} twice. Rename one.")
-    missing = [column for column in model.encoding.columns if column not in names]
-    if missing:
-        near = difflib.get_close_matches(missing[0], names, n=1)
-        hint = f" (there is {near[0]!r})" if near else ""
-        raise DataError(
-            f"{where}: lacks the column {missing[0]!r}{hint}, which the model reads. What a run derives is derived where its "
-            f"{SUMMARY} is beside the model."
-        )
-
-
 def _answered(model: Model, raw: NDArray[np.float64]) -> pa.Table:
     """Return the predictions of raw rows [n, columns], a row each; two classes may be one text, so names may be the same."""
     columns = model.predict_columns(raw)
     texts = [pa.array(values, pa.string() if values.dtype == object else None) for _, values in columns]
     return pa.table(texts, names=[name for name, _ in columns])
-
-
-def _rows_of(
-    data: Path | pa.Table, encoding: Encoding
-) -> tuple[Sequence[str], Callable[[], Iterator[pa.Table]]]:
-    """The columns of a file or of a table in memory, and what reads its rows in batches. Raises DataError."""
-    if isinstance(data, pa.Table):
-        return data.column_names, partial(iter, (data,))
-    if file_kind(data) == "parquet":
-        source = _open(data)
-        return source.schema_arrow.names, partial(_read_groups, source, encoding, data)
-    file = raw_files.inspect(data, needs_rows=False)
-    return file.columns, partial(_read_text, file, encoding)
-
-
-def _open(data: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(data)
-    except (OSError, pa.ArrowInvalid):
-        raise DataError(f"{data}: not a whole Parquet file.") from None
-
-
-def _read_groups(source: pq.ParquetFile, encoding: Encoding, data: Path) -> Generator[pa.Table]:
-    """The row groups of a Parquet file. Raises DataError."""
-    for group in range(source.num_row_groups):
-        try:
-            yield source.read_row_group(group, columns=list(encoding.columns))
-        except (OSError, pa.ArrowException):
-            raise DataError(f"{data}: damaged in row group {group}.") from None
-
-
-def _read_text(file: RawFile, encoding: Encoding) -> Generator[pa.Table]:
-    """The rows of a CSV, a batch at a time, every column text without blanks around it. Raises DataError."""
-    names = list(dict.fromkeys(encoding.columns))
-    with closing(raw_files.connect([file])) as connection:
-        trimmed = ", ".join(f"nullif(trim({quote(name)}), '') AS {quote(name)}" for name in names)
-        query = f"SELECT {trimmed} FROM ({file.select(names, names)})"
-        for batch in raw_files.stream(connection, query, file, raw_files.batch_rows(len(names))):
-            yield pa.Table.from_batches([batch])
-
-
-def _raw_matrix(table: pa.Table, encoding: Encoding, where: str) -> NDArray[np.float64]:
-    try:
-        return foreign_tables.raw_matrix(table, encoding)
-    except DataError as fault:
-        raise DataError(f"{where}: {fault}.") from None

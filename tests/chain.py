@@ -364,7 +364,7 @@ def ingest_files(
     files = inspect_files(rules.dataset, [*paths, *public_paths])
     raw_files.same_columns(files)
     plan = plan_ingest(rules, files, len(paths), numeric=numeric)
-    pieces = cut_files(rules.dataset, files, source.PART_BYTES)
+    pieces = cut_files(files, source.PART_BYTES)
     done, typed = read_files(plan.in_pieces(pieces), zones), describe_columns(plan)
     try:
         check_all_read(rules, typed, done)

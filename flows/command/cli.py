@@ -150,15 +150,12 @@ def init(
         Path | None, typer.Option("--out", help="The configuration to write; NAME.toml by default.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask about anything that the data leave open.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Look at some rows of a file, and write a configuration that runs as it is."""
     from flows.command.init import init as look_and_write
 
-    look_and_write(
-        data, target=target, public=public, sheet=sheet, out=out, force=force, ask=ask, as_json=as_json
-    )
+    look_and_write(data, target=target, public=public, sheet=sheet, out=out, force=force, as_json=as_json)
 
 
 @app.command(cls=CommandWithSettings, epilog="Example: ldptree run quickstart --set privacy.epsilon=1")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,9 @@ from schemas.dataset import parse_public_rule
 from storage.raw.formats.contents import file_kind
 from storage.raw.raw_files import DELIMITER_NAMES
 from storage.sql import list_columns
-from tasks.first_look.column import Column
-from tasks.first_look.proposal import REPEATED, Proposal, choose_first, propose, write_toml
+from tasks.first_look.proposal import REPEATED, Proposal, propose, write_toml
 from tasks.first_look.rehearsal import adjust_proposal
-from tasks.first_look.values import look
+from tasks.first_look.values import Column, look
 
 LISTED, CLASSES_LISTED = 30, 5
 SECONDS = 3
@@ -37,14 +33,9 @@ def init(
     sheet: str | None = None,
     out: Path | None,
     force: bool,
-    ask: bool,
     as_json: bool,
 ) -> None:
     """Look at a file and write its configuration. Raises LdptreeError."""
-    if ask and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ConfigError(
-            "--ask: this is no terminal. Leave it out: what it would ask is in the file as comments."
-        )
     name = _name_of(out or data)
     to = out or Path(f"{name}.toml")
     if to.exists() and not force:
@@ -52,11 +43,9 @@ def init(
             f"{to}: is there already. Write over it with --force, or name another file with --out."
         )
     seen = look(data, target=target, public=public, sheet=sheet, tell=SlowRead())
-    asking = TerminalChooser()
-    choose = asking if ask else choose_first
     rule = None if public is None else _rule_from(public, to.parent)
-    proposal = propose(seen, _path_from(data, to.parent), name=name, public=rule, choose=choose)
-    adjust_proposal(proposal, choose)
+    proposal = propose(seen, _path_from(data, to.parent), name=name, public=rule)
+    adjust_proposal(proposal)
     text = write_toml(proposal)
     aside = to.with_name(f".{to.name}.{os.getpid()}")
     try:
@@ -74,8 +63,6 @@ def init(
         return
     for line in describe(proposal, public):
         print(line)
-    if ask and not asking.n_asked:
-        print("asked      nothing: there was nothing that the values do not tell")
     print(f"\n{to}: written. Look at it, then: ldptree run {to}")
 
 
@@ -113,33 +100,6 @@ class SlowRead:
             say(f"read {n_rows:,} rows")
 
 
-@dataclass
-class TerminalChooser:
-    """Asks what the values do not tell, at the terminal."""
-
-    n_asked: int = 0
-
-    def __call__(self, question: str, answers: Sequence[str]) -> int:
-        """Ask until an answer is chosen by its number; nothing typed is the first. Raises ConfigError at the end of input."""
-        if len(answers) == 1:
-            return 0
-        self.n_asked += 1
-        say(question)
-        for number, answer in enumerate(answers, 1):
-            say(f"  {number}  {answer}")
-        # Polars has handled Ctrl-C since it was first used, so that a read that waits for input would go on waiting.
-        signal.siginterrupt(signal.SIGINT, True)
-        while True:
-            say(f"1 to {len(answers)} [1]: ", end="")
-            if not (line := sys.stdin.readline()):
-                raise ConfigError("--ask: the input ended before the last question, and nothing was written.")
-            if not (word := line.strip()):
-                return 0
-            if word.isdecimal() and 1 <= int(word) <= len(answers):
-                return int(word) - 1
-            say(f"{word!r} is none of these.")
-
-
 def describe(proposal: Proposal, public: str | None) -> list[str]:
     """Describe what was seen, in lines."""
     seen, rule = proposal.look, proposal.public
@@ -151,7 +111,7 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
             "           private ones too: that is for a trial on data you own. With --public RULE it looks at"
         )
         lines.append("           public rows alone")
-    apart = [column for column in proposal.columns_apart if column.name not in proposal.missing]
+    apart = proposal.columns_apart
     for column in apart:
         label = ", the target" if column.name == seen.target else ""
         lines.append(
@@ -174,7 +134,7 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
     lines.append(f"public     {rule[0]}   ({rule[1]})")
     lines += [
         f"        or {proposed.rule}   ({proposed.why})"
-        for proposed in seen.publics
+        for proposed in proposal.publics
         if proposed.rule != rule[0]
     ]
     if proposal.holders:
@@ -182,6 +142,10 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
             f"people     each row is one person. Columns that repeat: {list_columns(proposal.holders)}. Where one of them"
         )
         lines.append("           names a person or device with several rows, write it as dataset.holder")
+    lines += [
+        f"weights?   {name} looks like a survey weight: then write it as dataset.weight"
+        for name in proposal.weights
+    ]
     shown = [column for column in seen.columns if _note(proposal, column)]
     lines += [
         f"{_use(proposal, column):<10} {column.name}: {_note(proposal, column)}" for column in shown[:LISTED]
@@ -212,13 +176,13 @@ def _use(proposal: Proposal, column: Column) -> str:
         return "read"
     if column.name in proposal.drop:
         return "left out"
-    return "tells" if column.name in (proposal.telling or {}) else "category"
+    return "tells" if column.name in proposal.telling else "category"
 
 
 def _note(proposal: Proposal, column: Column) -> str:
     """What is the matter with a column, and whether it tells the target; "" where nothing is."""
     made = {name for name, derived in proposal.derive.items() if derived.raw == column.name}
-    leaks = [why for name, why in (proposal.telling or {}).items() if name in {column.name, *made}]
+    leaks = [why for name, why in proposal.telling.items() if name in {column.name, *made}]
     notes = [_matter(proposal, column), *leaks[:1]]
     return "; ".join(filter(None, dict.fromkeys(notes)))
 
@@ -247,8 +211,9 @@ def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
         "target": proposal.target,
         "label": proposal.label,
         "public": proposal.public[0],
-        "public_proposals": [{"rule": proposed.rule, "why": proposed.why} for proposed in seen.publics],
+        "public_proposals": [{"rule": proposed.rule, "why": proposed.why} for proposed in proposal.publics],
         "holder_proposals": proposal.holders,
+        "weight_proposals": proposal.weights,
         "columns": {
             column.name: {
                 "type": column.type,

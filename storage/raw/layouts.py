@@ -207,20 +207,15 @@ def _lacks_name(record: Sequence[str], n_fields: int) -> bool:
 
 
 def deduplicate_names(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that stand there before."""
-    names = [_ENDS.sub(" ", name) for name in names]
-    unique: list[str] = []
-    taken = {name.lower() for name in names}
-    numbers: dict[str, int] = {}
-    for name in names:
-        new, key = name, name.lower()
-        while name and key in numbers and (new == name or new.lower() in taken):
-            new = f"{name}_{numbers[key]}"
-            numbers[key] += 1
+    """The names, with the number of its column behind one that stands there before."""
+    given, taken = [_ENDS.sub(" ", name) for name in names], set[str]()
+    for index, name in enumerate(given):
+        new = name
+        while name and new.lower() in taken:
+            new = f"{new}_{index + 1}"
         taken.add(new.lower())
-        numbers.setdefault(new.lower(), 2)
-        unique.append(new)
-    return unique
+        given[index] = new
+    return given
 
 
 def _delimiter(text: str, default: str) -> str:

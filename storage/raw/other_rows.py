@@ -66,7 +66,7 @@ class OtherRows:
             if name not in file.columns or set(used) <= set(file.columns)
         }
         read = dict.fromkeys(c for name in encoding.columns for c in made_of.get(name, (name,)))
-        _check_columns(file, tuple(read), made_of, where)
+        _check_columns(file, tuple(read), made_of, where, rows)
         for feature in encoding.features:
             if isinstance(feature, CategoricalFeature) and feature.column in read:
                 _check_written(file, feature, rows, where)
@@ -177,14 +177,19 @@ def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
 
 
 def _check_columns(
-    file: RawFile, read: Sequence[str], made_of: dict[str, tuple[str, ...]], where: str
+    file: RawFile, read: Sequence[str], made_of: dict[str, tuple[str, ...]], where: str, rows: RowFormat
 ) -> None:
     """Raises DataError where a column that is read is not there, or holds what cannot be read."""
     for name in read:
         if name not in file.columns:
             made = next((derived for derived, used in made_of.items() if name in used), None)
             reads = "which the model reads" if made is None else f"of which {made!r} is derived"
-            raise DataError(f"{where}: lacks the column {name!r}, {reads}{suggest_name(name, file.columns)}.")
+            hint = (
+                "" if rows.model else " What a run derives is derived where its run.json is beside the model."
+            )
+            raise DataError(
+                f"{where}: lacks the column {name!r}, {reads}{suggest_name(name, file.columns)}.{hint}"
+            )
         if file.family(name) is None:
             raise DataError(f"{where}: lists, structs and bytes cannot be read, as in the column {name!r}.")
 

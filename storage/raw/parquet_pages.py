@@ -1,33 +1,25 @@
 """Read from the headers of a Parquet file's pages what they unfold to, before anything is unfolded.
 
 The file's own description may say less than its pages do, and a reader that believes it unfolds a page of any size. Headers are
-Thrift structs in the compact encoding (apache/parquet-format, `parquet.thrift`, PageHeader); of each the numbers named here are
-read, everything else is stepped over.
+Thrift structs in the compact encoding (apache/parquet-format, `parquet.thrift`, PageHeader).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-_TYPE, _UNCOMPRESSED, _COMPRESSED = (1,), (2,), (3,)
-_ROWS, _ENCODINGS = ((5, 1), (8, 1)), ((5, 2), (8, 4))
-"""Of a page of rows, in either version; how they are encoded."""
-_LISTED = (7, 1)
-"""Values of a dictionary."""
-_REQUIRED = (_TYPE, _UNCOMPRESSED, _COMPRESSED)
-_WANTED: dict[tuple[int, ...], int] = dict.fromkeys(_REQUIRED, -1) | dict.fromkeys(
-    (*_ROWS, *_ENCODINGS, _LISTED), 0
-)
-"""Numbers of the fields, those of a struct within behind the struct's own, and what each is where it is not said."""
-_IN_DICTIONARY = (2, 8)
+MOST_PAGES = 2**19
+"""Of a file, at most: as many hold ten thousand million values as their writers cut them."""
 _MOST_STEPS = 2**8
 """Bytes of one header that are looked at; the values in its statistics are jumped over."""
 _DEPTH = 8
-MOST_PAGES = 2**19
-"""Of a file, at most: as many hold ten thousand million values as their writers cut them."""
+_TYPE, _UNFOLDED, _PACKED, _LISTED = (1,), (2,), (3,), (7, 1)
+"""Numbers of the fields, those of a struct within behind the struct's own. `_LISTED`: values of a dictionary."""
+_ROWS_AND_FORMS = (((5, 1), (5, 2)), ((8, 1), (8, 4)))
+"""Of a page of rows, in either version, and how they are encoded."""
+_IN_DICTIONARY = (2, 8)
 
 
 def weigh_pages(path: Path, described: Any, rows: int) -> tuple[int, int, str]:
@@ -42,117 +34,77 @@ def weigh_pages(path: Path, described: Any, rows: int) -> tuple[int, int, str]:
     Raises:
         ValueError, IndexError: a page lies outside the file or in two columns, its header is none, or there are too many.
     """
-    unfolded, heaviest = 0, (0, "")
-    for name, pages in _chunks(path, described):
-        size = listed = used = 0
-        for page in pages:
-            unfolded += page[_UNCOMPRESSED]
-            size += page[_UNCOMPRESSED] if page[_LISTED] else 0
-            listed += page[_LISTED]
-            used += sum(
-                page[n] for n, how in zip(_ROWS, _ENCODINGS, strict=True) if page[how] in _IN_DICTIONARY
-            )
-        heaviest = max(heaviest, (size * min(used, rows) // max(listed, 1), name))
+    unfolded, heaviest, n_pages, n_bytes = 0, (0, ""), 0, 0
+    groups = map(described.row_group, range(described.num_row_groups))
+    chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        for chunk in chunks:
+            # Some writers say 0 of a dictionary that is not there.
+            at = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+            end, size, listed, used = at + chunk.total_compressed_size, 0, 0, 0
+            n_bytes += end - at
+            if not 0 <= at <= end <= len(content) or n_bytes > len(content):
+                raise ValueError("a column lies outside the file, or columns share their pages")
+            while at < end:
+                n_pages += 1
+                page, at = _read_header(content, at)
+                if (
+                    n_pages > MOST_PAGES
+                    or min(page.get(field, -1) for field in (_TYPE, _UNFOLDED, _PACKED)) < 0
+                ):
+                    raise ValueError("too many pages, or one without a type or a size")
+                at += page[_PACKED]
+                unfolded += page[_UNFOLDED]
+                size += page[_UNFOLDED] if _LISTED in page else 0
+                listed += page.get(_LISTED, 0)
+                used += sum(page.get(n, 0) for n, form in _ROWS_AND_FORMS if page.get(form) in _IN_DICTIONARY)
+            heaviest = max(heaviest, (size * min(used, rows) // max(listed, 1), chunk.path_in_schema))
     return unfolded, *heaviest
 
 
-def _chunks(path: Path, described: Any) -> Iterator[tuple[str, Iterator[dict[tuple[int, ...], int]]]]:
-    """Yield the column of each chunk, and what the headers of its pages say."""
-    groups = map(described.row_group, range(described.num_row_groups))
-    chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
-    left = iter(range(MOST_PAGES))
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        ranges = [_range(chunk, len(content)) for chunk in chunks]
-        if sum(end - start for start, end in ranges) > len(content):
-            raise ValueError("columns share their pages")
-        for chunk, (start, end) in zip(chunks, ranges, strict=True):
-            yield chunk.path_in_schema, _pages(content, start, end, left)
+def _read_header(content: mmap, at: int) -> tuple[dict[tuple[int, ...], int], int]:
+    """Return the whole numbers of a header by their fields, the largest where one stands twice, and where it ends."""
+    numbers: dict[tuple[int, ...], int] = {}
+    outer: list[int] = []  # numbers of the fields that hold the struct that is read
+    number, left = 0, _MOST_STEPS
 
-
-def _range(chunk: Any, size: int) -> tuple[int, int]:
-    """Return where the pages of a column chunk begin and end."""
-    # Some writers say 0 of a dictionary that is not there.
-    start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
-    end = start + chunk.total_compressed_size
-    if not 0 <= start <= end <= size:
-        raise ValueError("a column lies outside the file")
-    return start, end
-
-
-def _pages(content: mmap, start: int, end: int, left: Iterator[int]) -> Iterator[dict[tuple[int, ...], int]]:
-    at = start
-    while at < end:
-        if next(left, None) is None:
-            raise ValueError("too many pages")
-        header = _Thrift(content, at)
-        numbers = header.struct(_WANTED.copy())
-        if min(numbers.values()) < 0:
-            raise ValueError("a page without a type, or without a size")
-        yield numbers
-        at = header.at + numbers[_COMPRESSED]
-
-
-class _Thrift:
-    """A reader of one struct, that keeps its place."""
-
-    def __init__(self, content: mmap, at: int) -> None:
-        self.content = content
-        self.at = at
-        self.left = _MOST_STEPS
-
-    def struct(
-        self, wanted: dict[tuple[int, ...], int], place: tuple[int, ...] = ()
-    ) -> dict[tuple[int, ...], int]:
-        """Step over a struct at a place; its whole numbers of these fields, the largest where one stands twice."""
-        if len(place) > _DEPTH:
-            raise ValueError("nested too deep")
-        number = 0
-        while header := self._byte():
-            delta, kind = header >> 4, header & 15
-            number = number + delta if delta else self._whole()
-            field = (*place, number)
-            if kind in (4, 5, 6) and field in wanted:
-                wanted[field] = max(wanted[field], self._whole())
-            else:
-                self._skip(kind, wanted, field)
-        return wanted
-
-    def _skip(self, kind: int, wanted: dict[tuple[int, ...], int], place: tuple[int, ...]) -> None:
-        match kind:
-            case 1 | 2:  # a boolean is in its type
-                return
-            case 3:
-                self.at += 1
-            case 4 | 5 | 6:
-                self._varint()
-            case 7:
-                self.at += 8
-            case 8:
-                length = self._varint()  # which moves the place itself
-                self.at += length
-            case 12:
-                self.struct(wanted, place)
-            case _:  # a list, set or map, of which a header has none
-                raise ValueError(f"a field of type {kind}")
-
-    def _byte(self) -> int:
-        self.left -= 1
-        if not self.left:
-            raise ValueError("a header that is too long")
-        self.at += 1
-        return self.content[self.at - 1]
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
+    def varint() -> int:
+        nonlocal at, left
+        value = 0
+        for shift in range(0, 64, 7):
+            byte, at, left = content[at], at + 1, left - 1
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-            shift += 7
-            if shift > 63:
-                raise ValueError("a number of too many bytes")
+        raise ValueError("a number of too many bytes")
 
-    def _whole(self) -> int:
-        encoded = self._varint()
-        return encoded >> 1 ^ -(encoded & 1)
+    while True:
+        head, at, left = content[at], at + 1, left - 1
+        if left < 0 or len(outer) > _DEPTH:
+            raise ValueError("a header that is too long, or nested too deep")
+        if not head:
+            if not outer:
+                return numbers, at
+            number = outer.pop()
+            continue
+        encoded = 0 if head >> 4 else varint()
+        number = number + (head >> 4) if head >> 4 else encoded >> 1 ^ -(encoded & 1)
+        field = (*outer, number)
+        match head & 15:
+            case 1 | 2:  # a boolean is in its type
+                pass
+            case 3:
+                at += 1
+            case 4 | 5 | 6:
+                encoded = varint()
+                numbers[field] = max(numbers.get(field, -1), encoded >> 1 ^ -(encoded & 1))
+            case 7:
+                at += 8
+            case 8:
+                length = varint()  # which moves the place itself
+                at += length
+            case 12:
+                outer.append(number)
+                number = 0
+            case kind:  # a list, set or map, of which a header has none
+                raise ValueError(f"a field of type {kind}")

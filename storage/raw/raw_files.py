@@ -214,6 +214,9 @@ def of_table(table: Any, name: str) -> RawFile:
     """A table in memory, under the name that messages call it. Raises DataError where its names are not those of columns."""
     path, names = Path(name), tuple(table.schema.names)
     _check_names(path, names)
+    for place, kind in enumerate(table.schema.types):
+        if str(kind) == "halffloat":  # which DuckDB does not know
+            table = table.set_column(place, names[place], table.column(place).cast("float32"))
     families = tuple(_family(kind) for kind in table.schema.types)
     return RawFile(path=path, kind="table", columns=names, families=families, table=table)
 
@@ -533,6 +536,7 @@ def _family(kind: Any) -> Family | None:
         or types.is_large_string(kind)
         or types.is_string_view(kind)
         or types.is_temporal(kind)
+        or types.is_null(kind)
     ):
         return "text"
     return None

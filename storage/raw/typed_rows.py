@@ -44,8 +44,6 @@ NAMELESS = f"{INTERNAL}_nameless"
 FAULT_COLUMN = f"{INTERNAL}_fault_column"
 FAULT_KIND = f"{INTERNAL}_fault_kind"
 FAULT_VALUE = f"{INTERNAL}_fault_value"
-WRITTEN_INTEGERS = f"{INTERNAL}_written_integers"
-WRITTEN_NUMBERS = f"{INTERNAL}_written_numbers"
 
 EXACT = 2**53
 """From here on a float has lost digits of a whole number."""
@@ -81,11 +79,7 @@ class TypedQuery:
             BAD: _any([fault for fault, _, _, _ in faults]),
             NAMELESS: _any([fault for fault, column, _, _ in faults if column == self.holder]),
         }
-        suspicion = self._suspicion(file)
-        flags = [
-            f"CASE WHEN {suspicion} THEN coalesce({is_so}, FALSE) ELSE FALSE END AS {quote(name)}"
-            for name, is_so in exact.items()
-        ]
+        flags = [f"coalesce({is_so}, FALSE) AS {quote(name)}" for name, is_so in exact.items()]
         last = ", ".join([*flags, *([more] if more else [])])
         return f"SELECT {kept}, {self._flags()}, {last} FROM ({self._typed(file, skip_bad_lines)})"
 
@@ -111,10 +105,7 @@ class TypedQuery:
         typed = ", ".join(
             f"{typed_sql(file, c, _raw(i), self.types[c])} AS {quote(c)}" for i, c in enumerate(columns)
         )
-        written = "".join(
-            f", concat({', '.join(raws)}) AS {quote(name)}" for name, raws in self._written(file).items()
-        )
-        query = f"SELECT *, {typed}{written} FROM ({_without_nan(file, columns, source)})"
+        query = f"SELECT *, {typed} FROM ({_without_nan(file, columns, source)})"
         if self.derive:
             # TRY: a value that an expression cannot take is missing, and no error quotes it.
             kinds = {column.name: SQL_TYPES[column.type] for column in self.kept}
@@ -124,35 +115,6 @@ class TypedQuery:
             )
             query = f"SELECT *, {derived} FROM ({query})"
         return query
-
-    def _suspicion(self, file: RawFile) -> str:
-        """Return SQL that is true for every row with a fault. It is cheap, and mostly false for rows without one.
-
-        A sum is NULL where any value is missing or could not be cast, and not finite where any is not.
-        """
-        stored = {column.name: _stored(column) for column in self.kept if column.name in self.types}
-        sound = [stored.get(name, quote(name)) for name, kind in self.types.items() if kind != "text"]
-        suspicions = [f"coalesce(NOT isfinite({_sum(sound)}), TRUE)"] if sound else []
-        for index, (column, kind) in enumerate(self.types.items()):
-            family = file.family(column)
-            if family != "text" and kind in ("integer", "boolean") and kind != family:
-                suspicions.append(self._miscast(file, index, column))
-        # One search over all columns of a kind costs less than one in each.
-        marks = {WRITTEN_INTEGERS: "._xXbB", WRITTEN_NUMBERS: "_"}
-        for name in self._written(file):
-            suspicions += [f"contains({quote(name)}, '{mark}')" for mark in marks[name]]
-        late = [*self._float_names(file), *self._late()]
-        return _any([*suspicions, *(fault for fault, _, _, _ in late)])
-
-    def _written(self, file: RawFile) -> dict[str, list[str]]:
-        """Return raw texts read as numbers. SQL also reads, unmeant, '3.7' and '0x1F' as integers, and '1_000'."""
-        texts = {c: kind for c, kind in self.types.items() if file.family(c) == "text"}
-        places = {column: _raw(index) for index, column in enumerate(self.types)}
-        written = {
-            WRITTEN_INTEGERS: [places[column] for column, kind in texts.items() if kind == "integer"],
-            WRITTEN_NUMBERS: [places[column] for column, kind in texts.items() if kind == "number"],
-        }
-        return {name: raws for name, raws in written.items() if raws}
 
     def _faults(self, file: RawFile) -> list[tuple[str, str, str, str]]:
         """Return every fault a row can have, those of its holder's name first, each as SQL condition, column, kind, and
@@ -346,10 +308,6 @@ def _without_nan(file: RawFile, columns: Sequence[str], source: str) -> str:
 
 def _any(conditions: Sequence[str]) -> str:
     return _chain(conditions, " OR ") if conditions else "FALSE"
-
-
-def _sum(values: Sequence[str]) -> str:
-    return _chain([f"CAST({value} AS DOUBLE)" for value in values], " + ")
 
 
 def _chain(parts: Sequence[str], operator: str) -> str:

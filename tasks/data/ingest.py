@@ -22,7 +22,7 @@ from tasks.data.read import READ_AS, FilesRead
 from tasks.step import step
 
 
-@step("types", version="4", home="holders", order=1, says="what each column is, from public rows")
+@step("types", version="5", home="holders", order=1, says="what each column is, from public rows")
 def types(
     draft: Draft,
     *,
@@ -31,8 +31,8 @@ def types(
     rules: RowRules,
     numeric: bool | None = False,
 ) -> dict[str, Any]:
-    """Tell what public rows decide of all raw files, and write where large ones are cut ("pieces", a file each:
-    `FILE-PIECE.json`). Every byte of a text is looked at.
+    """Tell what public rows decide of all raw files, and write where large Parquet files are cut ("pieces", a file
+    each: `FILE-PIECE.json`). Every byte of a text is looked at.
 
     `numeric`: the label is a number; None: as public rows tell.
     """
@@ -41,7 +41,7 @@ def types(
     files = inspect_files(rules.dataset, [*paths, *public_paths])
     raw_files.same_columns(files)
     folder = draft.folder("pieces")
-    for index, pieces in cut_files(rules.dataset, files, source.PART_BYTES).items():
+    for index, pieces in cut_files(files, source.PART_BYTES).items():
         for piece in pieces:
             (folder / f"{index:04d}-{piece.number:06d}.json").write_text(piece.to_json())
     return describe_columns(plan_ingest(rules, files, len(paths), numeric=numeric))

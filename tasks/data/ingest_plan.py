@@ -211,11 +211,9 @@ class IngestPlan:
         )
 
 
-def cut_files(spec: DatasetSpec, files: Sequence[RawFile], most_bytes: int) -> dict[int, list[Piece]]:
-    """The pieces of each large file that is read in pieces, by its number. Raises OSError."""
-    # A line that is no row has no number, and so decides those of all rows after it.
-    has_numbers = [file.kind == "parquet" or spec.on_bad_rows == "stop" for file in files]
-    pieces_of = {index: cut(file, most_bytes) for index, file in enumerate(files) if has_numbers[index]}
+def cut_files(files: Sequence[RawFile], most_bytes: int) -> dict[int, list[Piece]]:
+    """The pieces of each large Parquet file, by its number. Raises OSError."""
+    pieces_of = {index: cut(file, most_bytes) for index, file in enumerate(files)}
     return {index: pieces for index, pieces in pieces_of.items() if pieces}
 
 

@@ -25,7 +25,7 @@ from tasks.data.ingest_plan import inspect_files
 from tasks.step import step
 
 PART_BYTES = 256 << 20
-"""Raw files of together about so many bytes are read by one task; a larger one is cut into pieces of so many."""
+"""Raw files of together about so many bytes are read by one task; a larger Parquet is cut into pieces of so many."""
 
 
 def check_named(spec: DatasetSpec) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -16,10 +16,9 @@ from ldptree.errors import DataError
 from ldptree.plain_text import make_visible, put_on_one_line
 from schemas.catalogue import catalogue
 from schemas.config import parse
-from schemas.dataset import MOST_CLASSES, ColumnType, DatasetSpec, Scalar, parse_public_rule
+from schemas.dataset import MOST_CLASSES, ColumnType, DatasetSpec, parse_public_rule
 from storage.raw.recognition.findings import (
     FEW,
-    Finding,
     Reading,
     new_name,
     sql_name,
@@ -28,23 +27,20 @@ from storage.raw.recognition.findings import (
     unused_name,
 )
 from storage.sql import check_predicate, list_columns, literal
-from tasks.first_look.column import Column
-from tasks.first_look.values import FirstLook
+from tasks.first_look.public_rules import PublicProposal, propose_rules
+from tasks.first_look.values import Column, FirstLook
 
 LONGEST_WHY = 180
 """Characters of a reason, long enough for a column with two ways to read it."""
 EPSILON = 1.0
+_WEIGHT = re.compile(r"w(?:ei)?gh?t|^wt|wt$|gewicht|pond[eé]r|(?:^|_)(?:poids|peso)(?:_|$)", re.IGNORECASE)
+"""The name of a survey weight, and of what a body weighs: their mean is not 1, and their name often this word alone."""
+_WORD_ALONE = re.compile(
+    r"(?:body|birth)?[ _]?(?:weight|gewicht|poids|peso)(?:[ _(]?(?:kg|lbs?|g)\)?)?", re.IGNORECASE
+)
 MOST_ROWS_EACH, REPEAT, MOST_HOLDERS = 50, 0.9, 5
 """Rows of a value on average, the share of rows whose value comes again, and columns that are listed."""
 REPEATED = "scores may look too good, as a model has seen copies of what it is tried on"
-
-Choose = Callable[[str, Sequence[str]], int]
-"""Which of some answers a question has, by its place."""
-
-
-def choose_first(question: str, answers: Sequence[str]) -> int:
-    """The first one, which is what the file says beside it."""
-    return 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +61,7 @@ class Proposal:
         name: of the run.
         path: of the file, as the configuration names it.
         public: the rule, and why.
+        publics: rules that could tell who is public; none where one was given.
         target: the column to learn: the raw one, or the one that is derived from it.
         label: what it is; "" before that is told.
         positive: the class whose chance is scored.
@@ -74,9 +71,10 @@ class Proposal:
         others: of a raw column that may be read in several ways, the other ones.
         drop: columns to leave out, and why.
         types: columns that are declared.
-        telling: columns that tell the target too well to be true, and the sentence; None before that is judged.
-        missing: values that mean "missing", by column, as the person said.
+        telling: columns that tell the target too well to be true, and the sentence.
         holders: columns of which one may name a person or a device of whom several rows are.
+        weights: columns that look like survey weights.
+        counts: the least and the largest of labels that are classes and may be counts; None of others.
         puts_aside: whether rows that cannot be read are put aside.
     """
 
@@ -84,6 +82,7 @@ class Proposal:
     name: str
     path: str
     public: tuple[str, str]
+    publics: Sequence[PublicProposal]
     target: str
     label: str = ""
     positive: str | int | bool | None = None
@@ -93,9 +92,10 @@ class Proposal:
     others: dict[str, list[Reading]] = field(default_factory=dict)
     drop: dict[str, str] = field(default_factory=dict)
     types: dict[str, ColumnType] = field(default_factory=dict)
-    telling: dict[str, str] | None = None
-    missing: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    telling: dict[str, str] = field(default_factory=dict)
     holders: list[str] = field(default_factory=list)
+    weights: list[str] = field(default_factory=list)
+    counts: tuple[int, int] | None = None
     puts_aside: bool = False
 
     def leave_out(self, name: str, why: str) -> None:
@@ -144,26 +144,22 @@ class Proposal:
         return parse(tomllib.loads(write_toml(self))).dataset
 
 
-def propose(
-    look: FirstLook, path: str, *, name: str, public: str | None, choose: Choose = choose_first
-) -> Proposal:
-    """Decide what a configuration says. `choose` answers open questions, `public` is the rule as it names it.
+def propose(look: FirstLook, path: str, *, name: str, public: str | None) -> Proposal:
+    """Decide what a configuration says. `public` is the rule as it names it.
 
     Raises DataError where the target cannot be read.
     """
+    publics = () if look.public else propose_rules(look)
     proposal = Proposal(
         look=look,
         name=name,
         path=path,
-        public=_choose_public(look, public, choose),
+        public=(public, "as you said") if public is not None else (publics[0].rule, publics[0].why),
+        publics=publics,
         target=look.target,
         puts_aside=not look.is_whole,
     )
     rule_columns = proposal.rule_columns
-    for column in sorted(look.columns, key=lambda column: column.name != look.target):
-        question = f"{column.name}: {column.tell_apart(look.n_rows)} far from all other values. Missing?"
-        if column.apart and choose(question, ("no, a value as any other", "yes, missing")) == 1:
-            proposal.missing[column.name] = tuple(column.apart)
     for column in look.columns:
         finding, is_target = column.finding, column.name == look.target
         if column.n_values and look.file.family(column.name) == "text":
@@ -171,13 +167,13 @@ def propose(
         if column.name in rule_columns or finding is None or finding.is_code:
             continue
         if finding.readings:
-            reading = _choose_reading(finding, choose)
+            reading = finding.readings[0]
             if is_target:
                 reading = _of_target(look, column, reading)
                 proposal.target = reading.derive[0][0]
-            others = [other for other in finding.readings if other.label != reading.label]
+            others = finding.readings[1:]
             why = finding.sentence + (f"; here {reading.label}" if others else "")
-            proposal.others[column.name] = others
+            proposal.others[column.name] = list(others)
             for new, text in reading.derive:
                 proposal.derive[new] = Derived(column.name, text, why)
             proposal.drop[column.name] = "read below"
@@ -193,6 +189,7 @@ def propose(
     ):
         _join_classes(proposal)
     proposal.holders = _repeating_columns(look)
+    proposal.weights = [column.name for column in look.columns if _looks_like_weight(look, column)]
     return proposal
 
 
@@ -233,22 +230,6 @@ def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:
 _PART_OF_DATE = re.compile(r"_(year|month|weekday|hour)(_[0-9]+)?$")
 
 
-def _choose_public(look: FirstLook, public: str | None, choose: Choose) -> tuple[str, str]:
-    if public is not None:
-        return public, "as you said"
-    answers = [(proposed.rule, proposed.why) for proposed in look.publics]
-    place = choose("Which rows may everybody see?", [f"{rule}   ({why})" for rule, why in answers])
-    return answers[place]
-
-
-def _choose_reading(finding: Finding, choose: Choose) -> Reading:
-    if len(finding.readings) == 1:
-        return finding.readings[0]
-    return finding.readings[
-        choose(f"{finding.column}: {finding.sentence}", [reading.label for reading in finding.readings])
-    ]
-
-
 def _repeating_columns(look: FirstLook) -> list[str]:
     """Return columns of texts or whole numbers that may name who has several rows: many values, and most of them repeat."""
     repeating = []
@@ -263,6 +244,21 @@ def _repeating_columns(look: FirstLook) -> list[str]:
     return [column.name for column in repeating[:MOST_HOLDERS]]
 
 
+def _looks_like_weight(look: FirstLook, column: Column) -> bool:
+    """Return whether numbers above 0 have the name of weights, and the mean 1 or a name that says more than that word."""
+    if (
+        column.type not in ("integer", "number")
+        or column.name == look.target
+        or not _WEIGHT.search(column.name)
+    ):
+        return False
+    numbers = look.texts[column.name].drop_nulls().cast(float, strict=False)
+    least, mean = numbers.min(), numbers.mean()
+    if not isinstance(least, float) or not isinstance(mean, float) or least <= 0 or column.n_values <= FEW:
+        return False
+    return abs(mean - 1) < 0.1 or not _WORD_ALONE.fullmatch(column.name)
+
+
 def write_toml(proposal: Proposal) -> str:
     """The configuration, with other ways to read its columns as comments."""
     lines = [
@@ -273,6 +269,14 @@ def write_toml(proposal: Proposal) -> str:
         "[privacy]",
         f"epsilon = {EPSILON}                          # what a report may tell: 1 leaves much doubt, 8 hardly any",
     ]
+    if proposal.counts is not None:
+        low, high = proposal.counts
+        lines += [
+            "",
+            '# [model]                               # with label = "number": predictions stay within the range',
+            '# estimator = "correction"',
+            f"# label_range = [{low}, {high}]",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -292,7 +296,9 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
     lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in look.named.keys.items()]
     lines.append(f"target = {toml_text(proposal.target)}")
     if proposal.label:
-        lines.append(f"label = {toml_text(proposal.label)}")
+        both = 'or "number", where it counts something: see [model] below'
+        label = f"label = {toml_text(proposal.label)}"
+        lines.append(label if proposal.counts is None else _beside(label, both))
     finding = look.column(look.target).finding
     if proposal.label == "number" and finding is not None and finding.unit:
         lines.append(f"unit = {toml_text(finding.unit)}")
@@ -300,7 +306,7 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         positive = json.dumps(proposal.positive, ensure_ascii=False)
         lines.append(_beside(f"positive = {positive}", "the class whose chance is scored"))
     lines.append(_beside(f"public = {toml_text(rule)}", why))
-    others = [other for other in look.publics if other.rule != rule]
+    others = [other for other in proposal.publics if other.rule != rule]
     lines += [_beside(f"# public = {toml_text(other.rule)}", f"or: {other.why}") for other in others]
     if proposal.where:
         lines.append(_beside(f"where = {toml_text(proposal.where)}", "rows that have a label"))
@@ -323,6 +329,15 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
             else f"# holder = {toml_text(name)}"
             for name in proposal.holders
         ]
+    for name in proposal.weights:
+        lines.append(
+            f"# {put_on_one_line(name)} looks like a survey weight. Then it is no feature, and the public model uses it:"
+        )
+        lines.append(
+            _beside(
+                f"# weight = {toml_text(name)}", 'with model.estimator = "correction", model.base = "forest"'
+            )
+        )
     if look.n_duplicates > look.n_rows / 100:
         lines.append(f"# {look.n_duplicates:,} of the rows looked at repeat an earlier row: {REPEATED}")
     return lines
@@ -331,36 +346,30 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
 def _telling(proposal: Proposal) -> dict[str, list[str]]:
     """Why columns are named that tell the target and are not left out, with the columns."""
     names: dict[str, list[str]] = {}
-    for name, why in (proposal.telling or {}).items():
+    for name, why in proposal.telling.items():
         if name not in proposal.drop:
             names.setdefault(why, []).append(name)
     return names
 
 
 def _missing_lines(proposal: Proposal) -> list[str]:
-    """Return `missing` as the person chose it, and as a comment what may be missing besides."""
-    look = proposal.look
-    lines = [_missing_line(proposal.missing)] if proposal.missing else []
-    columns = [column for column in proposal.columns_apart if column.name not in proposal.missing]
-    if columns:
-        lines.append('# Repeated, and far from all other values of their columns. Do they mean "missing"?')
-        lines += [
+    """Return as comments what may be missing besides."""
+    look, columns = proposal.look, proposal.columns_apart
+    if not columns:
+        return []
+    held = (
+        f"{toml_key(column.name)} = [{', '.join(toml_text(v) if isinstance(v, str) else str(v) for v in column.apart)}]"
+        for column in columns
+    )
+    return [
+        '# Repeated, and far from all other values of their columns. Do they mean "missing"?',
+        *(
             f"#   {put_on_one_line(column.name)}: {column.tell_apart(look.n_rows)}"
             + (", a label like any other unless you say so" if column.name == look.target else "")
             for column in columns
-        ]
-        lines.append(
-            f"# {_missing_line(proposal.missing | {column.name: tuple(column.apart) for column in columns})}"
-        )
-    return lines
-
-
-def _missing_line(missing: Mapping[str, Sequence[Scalar]]) -> str:
-    held = (
-        f"{toml_key(name)} = [{', '.join(toml_text(v) if isinstance(v, str) else str(v) for v in values)}]"
-        for name, values in missing.items()
-    )
-    return f"missing = {{ {', '.join(held)} }}"
+        ),
+        f"# missing = {{ {', '.join(held)} }}",
+    ]
 
 
 def _beside(line: str, comment: str) -> str:

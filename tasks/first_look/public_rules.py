@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from schemas.dataset import FEW_CLASSES
 from storage.raw.recognition.findings import sql_name
 from storage.sql import literal, quote, scratch_cursor
-
-if TYPE_CHECKING:
-    from tasks.first_look.column import Column
+from tasks.first_look.values import Column, FirstLook
 
 SHARE, FEWEST = 0.1, 150
 """Of the rows that are public, and rows at least, while that is no more than half of them."""
@@ -53,13 +50,9 @@ class PublicProposal:
     is_open: bool = False
 
 
-def propose_rules(
-    columns: Sequence[Column], texts: pl.DataFrame, target: str, n_rows: int
-) -> tuple[PublicProposal, ...]:
-    """Return rules that could tell who is public, the one to begin with first, and chance last unless it is that.
-
-    `texts` [n, columns]: raw values of some of the file's `n_rows` rows.
-    """
+def propose_rules(look: FirstLook) -> tuple[PublicProposal, ...]:
+    """Return rules that could tell who is public, the one to begin with first, and chance last unless it is that."""
+    columns, texts, target, n_rows = look.columns, look.texts, look.target, look.sample.n_rows
     share = max(SHARE, min(LARGEST, round(FEWEST / texts.height, 2)))
     random = PublicProposal(rule=f"random {share}", why=RANDOM)
     features = [column for column in columns if column.name != target]

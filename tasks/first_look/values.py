@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ldptree.errors import ConfigError, DataError
-from schemas.dataset import DatasetSpec, parse_public_rule
+from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
 from storage.raw import raw_files
 from storage.raw.column_types import column_types_of_rule
 from storage.raw.file_samples import FileSample, NamedFile, name_file, read_like, sample_rows
@@ -25,9 +29,6 @@ from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import ColumnSample, Finding, name_apart
 from storage.sql import check_predicate, list_columns, quote, scratch_cursor
-from tasks.first_look.apart import values_apart
-from tasks.first_look.column import Column
-from tasks.first_look.public_rules import PublicProposal, propose_rules
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +37,52 @@ EVERYTHING = "first 1000000000"
 """The rule that makes every row public, for a look at all of them."""
 FEWEST_ROWS = 30
 """Rows of a file of which some are public, some report and some are held back."""
+
+MOST_APART, FEWEST_APART = 4, 5
+"""Values at either end of a column that may stand for "missing", and the rows in which such a value is; and of all rows `SHARE`,
+or `SPIKE` times as many as of a usual value.
+"""
+SHARE = 0.01
+SPIKE = 5
+FEWEST_OTHERS = 3
+"""Different other values."""
+WIDER = 3
+"""Such a gap is more than so many times as wide as the widest between other values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What one column holds.
+
+    Attributes:
+        name: as in the file.
+        type: what its values fit; "text" where there are none.
+        finding: what is the matter with it, as ingest would say.
+        n_values: different values among those looked at.
+        n_missing: values that are missing.
+        is_declared_text: whether it must be declared a text before it is read.
+        apart: values that may stand for "missing", and in how many rows each is.
+    """
+
+    name: str
+    type: ColumnType
+    finding: Finding | None
+    n_values: int
+    n_missing: int
+    is_declared_text: bool = False
+    apart: Mapping[int | float | str, int] = field(default_factory=dict)
+
+    def declared_type(self, *, is_feature: bool) -> ColumnType:
+        """The type that the configuration declares: a feature that is whole here may well not be so elsewhere."""
+        if self.finding is not None and self.finding.readings:
+            return "integer" if self.finding.is_whole and self.type in ("integer", "number") else "text"
+        if self.is_declared_text:
+            return "text"
+        return "number" if is_feature and self.type == "integer" else self.type
+
+    def tell_apart(self, n_rows: int) -> str:
+        """The values that may stand for "missing", with their counts; "" where there are none."""
+        return " and ".join(f"{value} ({n:,} of {n_rows:,} rows)" for value, n in self.apart.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +98,6 @@ class FirstLook:
         n_duplicates: of them, rows that repeat an earlier one.
         texts: their values as they stand; null where missing.
         columns: all columns, in order.
-        publics: rules that could tell who is public; none where one was given.
     """
 
     named: NamedFile
@@ -62,7 +108,6 @@ class FirstLook:
     n_duplicates: int
     texts: pl.DataFrame = field(repr=False)
     columns: tuple[Column, ...]
-    publics: tuple[PublicProposal, ...] = field(default=())
 
     @property
     def is_whole(self) -> bool:
@@ -183,21 +228,15 @@ def look(
         n_duplicates=texts.height - texts.n_unique(),
         texts=texts,
         columns=tuple(columns),
-        publics=() if public else propose_rules(columns, texts, target, sample.n_rows),
     )
 
 
 def _findings(held: ColumnSample, *, is_text: bool) -> tuple[Finding | None, Finding | None]:
     """What ingest would find in a column; and what it would take as it stands, or leave out, though it can be read."""
     finding = recognise(held)
-    if finding is not None and (finding.readings or finding.is_code):
+    if finding is not None:
         return finding, None
-    odd = odd_texts.recognise_mixed(held) or odd_texts.recognise_parts(held)
-    if odd is None and finding is None:
-        odd = odd_texts.recognise(held)
-        if odd is None and is_text:
-            odd = odd_texts.recognise_versions(held)
-    return finding, odd
+    return None, odd_texts.recognise(held) or (odd_texts.recognise_versions(held) if is_text else None)
 
 
 def _values_apart(column: Column, texts: pl.Series) -> dict[int | float | str, int]:
@@ -240,3 +279,33 @@ def _known_target(path: Path, named: NamedFile, target: str) -> str:
             f"its first line holds values, so its columns are called {file.columns[0]} to {file.columns[-1]}"
         )
     raise ConfigError(f'--target: {path.name} has no column "{target}"; {hint}')
+
+
+def values_apart(numbers: ArrayLike) -> dict[float, int]:
+    """Return the values of a column [n] at its ends that stand apart, and in how many rows each is.
+
+    Negative values below others of which none is negative stand apart by less: by a gap, or by being much more frequent.
+    """
+    values, counts = np.unique(np.asarray(numbers, dtype=np.float64), return_counts=True)
+    enough = (
+        max(FEWEST_APART, min(SHARE * counts.sum(), SPIKE * float(np.median(counts)))) if len(values) else 0
+    )
+    ends = sorted(product(range(MOST_APART + 1), repeat=2), key=sum, reverse=True)
+    for low, high in ends:
+        body = slice(low, len(values) - high)
+        others = values[body]
+        if len(others) < FEWEST_OTHERS or low + high == 0:
+            continue
+        apart = np.r_[0:low, len(values) - high : len(values)]
+        if counts[apart].min() < enough:
+            continue
+        gaps = np.diff(others)
+        below = others[0] - values[low - 1] if low else np.inf
+        above = values[len(values) - high] - others[-1] if high else np.inf
+        is_far_below = below > WIDER * gaps.max()
+        if low and values[low - 1] < 0 <= others[0]:
+            usual = float(np.median(counts[body][:FEWEST_APART]))
+            is_far_below |= below >= 2 * np.median(gaps) or counts[:low].min() >= SPIKE * usual
+        if is_far_below and above > WIDER * gaps.max():
+            return {float(values[i]): int(counts[i]) for i in apart}
+    return {}

@@ -188,8 +188,7 @@ def test_what_is_no_file_is_never_read(told, ok, fault, read, monkeypatch):
 @pytest.mark.parametrize("write", WRITES)
 def test_what_is_no_file_is_never_written_over(told, ok, fault, write, monkeypatch):
     monkeypatch.setattr("tasks.predict.read_model", lambda *_: Mock(summary=None))
-    monkeypatch.setattr("tasks.predict.check_columns", Mock())
-    monkeypatch.setattr("tasks.predict._rows_of", lambda *_: ([], None))
+    monkeypatch.setattr("tasks.predict.read_raw", Mock())
     path, said = fault
     before = kinds_in(path.parent.parent)
     err = told(2, *WRITES[write](path, ok))

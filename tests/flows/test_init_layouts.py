@@ -113,7 +113,7 @@ def test_a_layout_is_read_by_keys_or_refused_with_what_to_do(tmp_path, capsys, n
     content, keys, n_rows = LAID_OUT[name]
     (tmp_path / name).write_bytes(content.encode())
     out = tmp_path / "rows.toml"
-    how = {"target": "y", "public": None, "out": out, "force": False, "ask": False, "as_json": True}
+    how = {"target": "y", "public": None, "out": out, "force": False, "as_json": True}
     if name in REFUSED:
         with pytest.raises(DataError, match=re.escape(f"{name}: {REFUSED[name]}")):
             init(tmp_path / name, **how)
@@ -136,7 +136,7 @@ def test_a_layout_is_read_by_keys_or_refused_with_what_to_do(tmp_path, capsys, n
 def test_empty_fields_at_the_end_of_rows_are_no_column_and_no_fault(tmp_path, capsys, row, other):
     path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
     path.write_text("x,z,y\n" + f"{row}\n{other}\n1,2,no\n" * 40)
-    init(path, target="y", public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    init(path, target="y", public="random 0.5", out=out, force=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert (said["path"], said["keys"], list(said["columns"])) == ("rows.csv", {}, ["x", "z", "y"])
     with raw_files.connect([file := raw_files.inspect(path)]) as query:
@@ -159,7 +159,7 @@ def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
     content, target = FORMATS[name]
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     out = tmp_path / "rows.toml"
-    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, ask=False, as_json=True)
+    init(tmp_path / name, target=target, public="random 0.5", out=out, force=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert (said["path"], said["rows_looked_at"] > 20) == (name, True)
     spec = load(out).dataset
@@ -173,7 +173,7 @@ def test_fields_that_stand_apart_by_blanks_are_refused_with_what_to_do(tmp_path)
     (tmp_path / "rows.data").write_text(TEXT.replace(",", "  "))
     out = tmp_path / "rows.toml"
     with pytest.raises(DataError, match=r"stand apart by blanks\. Write it with commas"):
-        init(tmp_path / "rows.data", target="y", public=None, out=out, force=False, ask=False, as_json=True)
+        init(tmp_path / "rows.data", target="y", public=None, out=out, force=False, as_json=True)
     assert not out.exists()
 
 
@@ -181,7 +181,7 @@ def test_fields_that_stand_apart_by_blanks_are_refused_with_what_to_do(tmp_path)
 def test_the_sheet_of_a_workbook_is_named_where_there_are_several(tmp_path, capsys, title):
     path, out = tmp_path / "rows.xlsx", tmp_path / "rows.toml"
     path.write_bytes(workbook({"notes": [["none"]], "May": [*title, *ROWS]}))
-    how = {"target": "y", "public": "random 0.5", "out": out, "force": False, "ask": False, "as_json": True}
+    how = {"target": "y", "public": "random 0.5", "out": out, "force": False, "as_json": True}
     with pytest.raises(DataError, match=r"2 sheets have cells \(notes, May\).*--sheet"):
         init(path, **how)
     assert not out.exists()
@@ -218,7 +218,7 @@ def late(folder, suffix):
 @pytest.mark.parametrize("suffix", first_fast("csv", "csv.gz", "parquet", fast=("csv", "parquet")))
 def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, suffix):
     out = tmp_path / "late.toml"
-    init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, ask=False, as_json=True)
+    init(late(tmp_path, suffix), target="y", public=None, out=out, force=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert not said["all_rows"]
     assert "and become missing" in said["columns"]["z"]["note"]
@@ -230,7 +230,7 @@ def test_what_stands_only_at_the_end_of_a_long_file_is_seen(tmp_path, capsys, su
 def test_a_long_read_says_how_far_it_is(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("flows.command.init.SECONDS", -1)
     path = late(tmp_path, "csv")
-    init(path, target="y", public=None, out=tmp_path / "late.toml", force=False, ask=False, as_json=True)
+    init(path, target="y", public=None, out=tmp_path / "late.toml", force=False, as_json=True)
     assert "read 60,000 rows" in capsys.readouterr().err
 
 
@@ -240,7 +240,7 @@ def test_no_row_of_a_long_file_is_looked_at_twice(tmp_path, capsys, suffix, n):
     content = "x,z,y\n" + "".join(f"{i / 7:.4f} °C,{i % 9},{'ab'[i % 3 == 0]}\n" for i in range(n))
     path = tmp_path / f"long.{suffix}"
     path.write_bytes(gzip.compress(content.encode(), 1) if suffix == "csv.gz" else content.encode())
-    init(path, target="y", public=None, out=tmp_path / "long.toml", force=False, ask=False, as_json=True)
+    init(path, target="y", public=None, out=tmp_path / "long.toml", force=False, as_json=True)
     said = json.loads(capsys.readouterr().out)
     assert not said["all_rows"]
     assert said["duplicates"] == 0
@@ -265,11 +265,12 @@ def test_a_first_line_that_counts_its_columns_is_a_header_and_one_with_measures_
     (tmp_path / "rows.csv").write_text("\n".join([first] + [f"{i % 7},{i % 5},{i % 2}" for i in range(40)]))
     out = tmp_path / "rows.toml"
     target = "y" if has_header else "2"
-    init(tmp_path / "rows.csv", target=target, public=None, out=out, force=False, ask=False, as_json=True)
+    init(tmp_path / "rows.csv", target=target, public=None, out=out, force=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["header"] is has_header
 
 
 def test_names_of_a_header_that_repeats_one_are_told_apart_however_many_there_are():
-    names = deduplicate_names(["x"] * 200_000 + ["X_2", "x_200001", "", "", "a\nb", "a b"])
-    assert names[:3] == ["x", "x_3", "x_4"]
-    assert names[199_998:] == ["x_200000", "x_200002", "X_2", "x_200001", "", "", "a b", "a b_2"]
+    names = deduplicate_names(["x"] * 200_000 + ["X_2", "x_200002", "", "", "a\nb", "a b"])
+    assert names[:3] == ["x", "x_2", "x_3"]
+    assert names[199_999:] == ["x_200000", "X_2_200001", "x_200002", "", "", "a b", "a b_200006"]
+    assert len({name.lower() for name in names}) == len(names) - 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from test_init_columns import LABEL, RNG, N, first_look
 
 from flows.command.init import init
+from ldptree.errors import ConfigError
 from schemas.config import load
 
 DAYS = [f"{1 + i % 28:02}.0{1 + i * 9 // N}.2024" for i in range(N)]
@@ -44,7 +47,7 @@ def test_a_group_whose_labels_differ_most_is_proposed_and_chance_comes_last(tmp_
     assert rules(said)[0].startswith("region = ")
     assert rules(said)[1].startswith("branch = ")
     assert rules(said)[-1].startswith("random ")
-    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=True, ask=False, as_json=False)
+    init(tmp_path / "rows.csv", target="y", public=None, out=out, force=True, as_json=False)
     assert "or random 0." in capsys.readouterr().out
     assert "reports can correct the public model's own error alone" in out.read_text()
 
@@ -63,6 +66,44 @@ def test_those_who_may_have_agreed_are_asked_about_and_never_chosen(tmp_path, na
     assert load(out).dataset.public.startswith("random ")
     assert rules(said)[1].endswith("= 'yes'")
     assert "would be read in the clear: did they agree to that?" in out.read_text()
+
+
+WEIGHTS = {
+    "fnlwgt": (RNG.integers(10_000, 90_000, N), True),
+    "final_weight": (RNG.gamma(2, 5, N), True),
+    "weight": (RNG.gamma(4, 1 / 4, N), True),
+    "body_weight_kg": (RNG.normal(70, 9, N), False),
+    "Gewicht": (RNG.normal(70, 9, N), False),
+    "perwt": (RNG.normal(0, 9, N), False),
+    "height": (RNG.gamma(4, 1 / 4, N), False),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_a_column_that_looks_like_survey_weights_is_named_and_not_chosen(tmp_path, name):
+    values, is_named = WEIGHTS[name]
+    out, said = first_look(tmp_path, **{name: values.round(3)})
+    assert said["weight_proposals"] == [name] * is_named
+    assert load(out).dataset.weight is None
+    if is_named:
+        out.write_text(out.read_text().replace("# weight = ", "weight = "))
+        with pytest.raises(ConfigError, match=r"dataset\.weight: only a public forest or boosting"):
+            load(out)
+        spec = load(out, ["model.estimator=correction", "model.base=forest"]).dataset
+        assert spec.weight == name
+        assert name not in spec.features(["number", name, "y"])
+
+
+def test_a_label_that_may_be_a_count_is_offered_both_ways(tmp_path):
+    out, said = first_look(tmp_path, y=RNG.integers(0, 9, N))
+    assert said["label"] == "class"
+    text = out.read_text().replace('label = "class"', 'label = "number"')
+    begin = text.index("# [model]")
+    out.write_text(text[:begin] + re.sub("^# ", "", text[begin:], flags=re.MULTILINE))
+    config = load(out)
+    assert (config.label, config.model.settings.label_range) == ("number", (0, 8))
+    out, said = first_look(tmp_path, y=np.where(np.asarray(LABEL) == "won", 1, 0))
+    assert "[model]" not in out.read_text()
 
 
 def test_what_a_target_is_measured_in_is_written_too(tmp_path):

@@ -93,7 +93,7 @@ def test_a_target_with_such_values_is_said_first_and_runs_without_them_where_the
     path, out = tmp_path / "rows.csv", tmp_path / "rows.toml"
     y = every(RNG.gamma(2, 2, N).round(2).tolist(), -200.0)
     pl.DataFrame({"x": every(NUMBER.tolist(), 999), "y": y}).write_csv(path)
-    init(path, target="y", public=None, out=out, force=False, ask=False, as_json=False)
+    init(path, target="y", public=None, out=out, force=False, as_json=False)
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("missing?")]
     assert "y, the target: -200 (67 of 600 rows)" in said[0]
     before = typed(tmp_path, out)

@@ -411,7 +411,6 @@ def test_init_writes_a_configuration_that_runs_whatever_the_columns_are_called(
         public="zone = 'open'",
         out=tmp_path / "odd.toml",
         force=False,
-        ask=False,
         as_json=False,
     )
     content = (tmp_path / "odd.toml").read_text()

@@ -28,15 +28,15 @@ from example_models import (
 )
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.errors import ConfigError
+from ldptree.errors import ConfigError, DataError
 from ldptree.families.tree_fit import fit_model
-from ldptree.models import Model
+from ldptree.models import Model, read_model
 from ldptree.models.ensemble import Ensemble
 from ldptree.models.export.corrected_sql import TOLERANCE
 from ldptree.models.export.drawing import MOST_ENDS
 from ldptree.models.export.sql import literal, quote, typed_value
 from ldptree.partition.tree import Partition
-from storage import foreign_tables
+from tasks.predict import read_matrix
 
 LEVEL = 0.8
 X = Encoding((NumericFeature("x", 0.0, 1.0),))
@@ -122,6 +122,24 @@ def test_sql_says_what_a_model_says_of_every_kind_of_row(name) -> None:
     assert_sql_says_the_same(model, raw, 'my "table"; --')
     if name in OUTSIDE or name in CORRECTED:
         assert (model.cells(raw) < 0).any()
+
+
+def test_numbers_stay_within_the_labels_range_in_every_export() -> None:
+    free = random_corrected("number", 1)
+    raw = hard_rows(free, 300, 1)
+    low, high = np.quantile(free.answers(raw), [0.3, 0.6])
+    model = replace(free, label_range=(float(low), float(high)))
+    read = read_model(model.to_json())
+    assert read.label_range == model.label_range
+    for each in (model, read):
+        assert_sql_says_the_same(each, raw)
+        predicted = dict(each.predict_columns(raw))
+        np.testing.assert_array_equal(predicted["prediction"], each.predict_raw(raw))
+        for values in predicted.values():
+            assert low <= values.min() <= values.max() <= high
+    assert (free.predict_raw(raw) > high).mean() > 0.2
+    with pytest.raises(DataError, match="label_range"):
+        replace(free, label_range=(1.0, 1.0))
 
 
 def test_a_cell_without_any_evidence_is_anywhere_in_the_range() -> None:
@@ -288,20 +306,21 @@ def test_labels_keep_their_type(classes: tuple) -> None:
 def test_columns_of_other_types_are_read_by_predict_as_by_sql(seed: int) -> None:
     model = random_model(seed)
     raw = rows_of(model, 200, seed)
+    raw = np.where(np.isinf(raw), 1.5, raw)  # which is no number where a text is read
     table = table_of(model.encoding, raw)
     shared = [None if one is None else ("no", "YES")[one] for one in table.column("shared").to_pylist()]
     others = {
         "shared": pa.array(shared),
         "area": table.column("area").cast(pa.float64()).cast(pa.string()),
         "company": table.column("company").dictionary_encode(),
-        "fare": table.column("fare").cast(pa.string()),
+        "fare": pa.array([None if v is None or v != v else str(v) for v in table.column("fare").to_pylist()]),
         "rate": table.column("rate").cast(pa.float32()),
     }
     for name, column in others.items():
         table = table.set_column(table.column_names.index(name), name, column)
     query = f"SELECT prediction FROM ({model.to_sql()}) ORDER BY row"
     said = [row[0] for row in duckdb.from_arrow(table).query("data", query).fetchall()]
-    read = foreign_tables.raw_matrix(table, model.encoding)
+    read = read_matrix(model, table)
     assert said == [model.classes[k] for k in model.predict(read)]
     np.testing.assert_array_equal(read, raw)
 

@@ -38,30 +38,16 @@ def read(values, reading, column="x"):
     ("values", "told", "numbers"),
     [
         (["3,326.44", "5.00", "1,234,567.8"], "commas between thousands", [3326.44, 5, 1234567.8]),
-        (["1,23,456", "45,123", "850"], "commas between thousands", [123456, 45123, 850]),
-        (["1_000", "45_123", "850"], "underscores between thousands", [1000, 45123, 850]),
         (["1 234,5", "12,25", "7"], "blanks between thousands", [1234.5, 12.25, 7]),
         (["1\u00a0234,5", "12\u202f345,25", "3,1"], "blanks between thousands", [1234.5, 12345.25, 3.1]),
         (["1'234.50", "12’345.00", "3.5"], "apostrophes between thousands", [1234.5, 12345, 3.5]),
         (["1.234.567", "12.345", "850"], "points between thousands", [1234567, 12345, 850]),
         (["3,14", "2,7", "-1,55"], "a decimal comma", [3.14, 2.7, -1.55]),
         (["$123.45", "$3,326.44", "-$5"], "money", [123.45, 3326.44, -5]),
-        (["(4.10)", "$12.50", "($1,000)"], "money", [-4.1, 12.5, -1000]),
         (["3.326,44 €", "5 €", "12,50 €"], "money", [3326.44, 5, 12.5]),
         (["USD 5", "USD 6.5", "USD 1,200"], "money", [5, 6.5, 1200]),
         (["R$ 5,50", "R$ 1.200,10", "R$ 7,25"], "money", [5.5, 1200.1, 7.25]),
         (["45%", "3.5 %", "−2%"], "percentages", [45, 3.5, -2]),
-        (
-            ["950", "5.2k", "1.1 M", *(f"{i}k" for i in range(9))],
-            "k for a thousand",
-            [950, 5200, 1.1e6, *range(0, 9000, 1000)],
-        ),
-        (
-            ["€1.5M", "€500K", "€0", *(f"€{i}K" for i in range(9))],
-            "money",
-            [1.5e6, 5e5, 0, *range(0, 9000, 1000)],
-        ),
-        (["£391,219", "£1.2m", *(f"£{i}" for i in range(9))], "money", [391219, 1.2e6, *range(9)]),
     ],
 )
 def test_a_number_in_a_form_of_its_own_is_told_with_the_expression_that_reads_it(values, told, numbers):
@@ -83,9 +69,8 @@ def test_numbers_with_a_unit_are_read_where_they_are_more_than_a_few_categories(
 @pytest.mark.parametrize(
     ("values", "unit"),
     [
-        (["£391,219", "£1.2m", *(f"£{i}" for i in range(9))], "£"),
+        (["£391,219", *(f"£{i}" for i in range(9))], "£"),
         ([f"{i} m" for i in range(20)], "m"),
-        (["950", "5.2k", *(f"{i}k" for i in range(9))], ""),
         (["1,234.50", "12.00", "3.5"], ""),
     ],
 )
@@ -101,16 +86,21 @@ def test_numbers_in_two_units_are_of_no_use_and_numbers_of_houses_are_no_units()
     assert found([f"{1 + i % 40}{'st' if i % 2 else 'th'}" for i in range(90)]) is None
 
 
-def test_bounds_are_read_without_their_sign_and_the_share_that_goes_missing_is_told():
-    values = [f"{5 + i},5" for i in range(80)] + ["<5"] * 15 + ["k.A."] * 5
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"({i}.50)" if i % 2 else f"{i}.25" for i in range(90)],
+        [f"{i}.5-" if i % 3 else f"{i}.5" for i in range(90)],
+        [f"{i},25" if i % 2 else f"{i}.25" for i in range(90)],
+        ["950", "5.2k", "1.1 M", *(f"{i}k" for i in range(90))],
+        [f"{i}_000" for i in range(90)],
+        [f"Tue, {1 + i % 28:02} Mar {2001 + i} 08:15:00 GMT" for i in range(90)],
+        [f"{2001 + i % 9}-W{10 + i % 40}" for i in range(180)],
+    ],
+)
+def test_a_rare_form_is_of_no_use_and_never_read_as_something_else(values):
     finding = found(values)
-    assert finding.sentence == (
-        "numbers with a decimal comma, as in '5,5'; bounds, as '<5', are read without their sign; 5 of 100 values are not, "
-        "as 'k.A.', and become missing"
-    )
-    (reading,) = finding.readings
-    assert read(["<5", "7,5"], reading) == [(5,), (7.5,)]
-    assert found(["<18", "18", ">65"] * 20) is None  # a category
+    assert finding is None or finding.readings == ()
 
 
 def test_money_in_two_currencies_is_of_no_use():
@@ -132,7 +122,6 @@ def test_money_in_two_currencies_is_of_no_use():
         (["01-Mar-22", "02-APR-22"], [(3, 2), (4, 6)]),
         (["March 1, 2022", "April 2, 2022"], [(3, 2), (4, 6)]),
         (["1 March 2022", "2 April 2022"], [(3, 2), (4, 6)]),
-        (["Tue, 01 Mar 2022 08:15:00 GMT", "Sat, 02 Apr 2022 09:15:00 GMT"], [(3, 2, 8), (4, 6, 9)]),
         (["2022-03", "2022-04"], [(3,), (4,)]),
         (["08:15", "23:59"], [(495,), (1439,)]),
         (["8:15 PM", "11:59 AM"], [(1215,), (719,)]),
@@ -188,12 +177,6 @@ def test_commas_are_between_thousands_where_smaller_numbers_go_without():
     assert "commas between thousands" in found([*long, *short]).sentence
     assert "whether 1,250 is 1250 or 1.25" in found(long).sentence
     assert len(found([*long, *short, "1000"]).readings) == 2  # a thousand without its comma
-
-
-def test_dates_in_several_orders_are_of_no_use():
-    finding = found(["12/31/2021", "31/12/2021", "30/12/2021", "12/30/2021"])
-    assert "more than one form" in finding.sentence
-    assert finding.readings == ()
 
 
 def test_a_few_values_of_another_kind_do_not_hide_a_form():

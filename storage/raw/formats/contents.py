@@ -17,12 +17,12 @@ from typing import BinaryIO, Literal
 
 from ldptree.errors import DataError
 from schemas.named_files import A_FOLDER, read_fault, shown_path
-from storage.raw.formats.archives import most_unpacked, open_archive, unpack_text
+from storage.raw.formats.archives import most_unpacked, unpack_text
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.formats.workbooks import write_sheets
 
 Kind = Literal["parquet", "text", "gzip", "zip", "workbook"]
-"""The kind of a file. "gzip" is a packed text, and "zip" an archive that is no workbook."""
+"""The kind of a file. "gzip" is a packed text, and "zip" an archive that is called so: what workbooks are packed in, too."""
 
 LONGEST_START = 4 << 10
 """Bytes that tell a file's format."""
@@ -30,8 +30,6 @@ PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
-_WORKBOOK_PARTS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
-"""Of Excel (xlsx, xlsm; xlsb) and of OpenDocument."""
 _MARKUP = (b"<", b"{", b"[{")
 """How HTML, XML and JSON begin."""
 
@@ -48,7 +46,7 @@ def file_kind(path: Path) -> Kind:
     if start.startswith(PARQUET) or name.lower().endswith(".parquet"):
         return "parquet"
     if start.startswith(_ZIP):
-        return "workbook" if _is_workbook(path) else "zip"
+        return "zip" if name.lower().endswith(".zip") else "workbook"
     if start.startswith(_OLD_WORKBOOK):
         return "workbook"
     if start.removeprefix(codecs.BOM_UTF8).startswith(_MARKUP):
@@ -69,15 +67,6 @@ def _first_bytes(path: Path) -> bytes:
             return stream.read(LONGEST_START)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({os.strerror(error.errno or 0)}).") from None
-
-
-def _is_workbook(path: Path) -> bool:
-    """Return whether an archive holds the parts of a workbook, or is called one and cannot be opened."""
-    try:
-        with open_archive(path, path.name) as archive:
-            return not {*archive.namelist()}.isdisjoint(_WORKBOOK_PARTS)
-    except DataError:
-        return path.suffix.lower() in (".xlsx", ".xlsm", ".xlsb", ".ods")
 
 
 BLOCK = 4 << 20
@@ -163,14 +152,11 @@ def read_content(
 
 
 def _is_utf_8(path: Path) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with suppress(UnicodeDecodeError, OSError, EOFError, zlib.error), open_text(path) as stream:
-        while block := stream.read(BLOCK):
-            decoder.decode(block)
-            if b"\0" in block:
-                return False
-        return True
-    return False
+    try:
+        check_text(path, path.name)
+    except DataError:
+        return False
+    return True
 
 
 def _decode(path: Path, name: str, encoding: str) -> NamelessFile:
@@ -190,16 +176,11 @@ def _decode(path: Path, name: str, encoding: str) -> NamelessFile:
 
 
 def check_preamble(path: Path, name: str) -> None:
-    """Raises DataError where a text is an ARFF by its first line that is no remark, or begins with too many blank lines. `name`:
-    what messages call it.
-    """
+    """Raise DataError if a text is an ARFF by its first line that is no remark, or begins with too many blank lines."""
     with suppress(OSError, EOFError, zlib.error), open_text(path) as stream:
         start = stream.read(LONGEST_PREAMBLE).removeprefix(codecs.BOM_UTF8)
         lines = (line.lstrip() for line in start.splitlines())
-        if (
-            next((line for line in lines if line and not line.startswith(b"%")), b"")[:9].lower()
-            == b"@relation"
-        ):
+        if next((n for n in lines if n and not n.startswith(b"%")), b"")[:9].lower() == b"@relation":
             raise DataError(
                 f"{name}: an ARFF file, which ldptree does not read. Convert it to CSV, for instance with scipy.io.arff; or "
                 "give its number of lines up to @data as dataset.skip, and the names of its attributes as dataset.columns."
@@ -219,7 +200,8 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
     try:
         with open_text(path) as stream:
             while block := stream.read(BLOCK):
-                if not n_read and (wide := _wide_encoding(block)):
+                wide = next((name for mark, name in _WIDE_MARKS.items() if block.startswith(mark)), "")
+                if not n_read and wide:
                     fault = f'{wide} text. Set dataset.encoding = "{wide.lower()}", or save it as UTF-8.'
                     break
                 if b"\0" in block:
@@ -249,15 +231,3 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
         fault = "the file is empty: nothing but blank lines."
     if fault:
         raise DataError(f"{name}: {fault}")
-
-
-def _wide_encoding(start: bytes) -> str:
-    """UTF-16 or UTF-32, by its mark; or, of a text without one, UTF-16 by every second byte being NUL. Else ''."""
-    for mark, name in _WIDE_MARKS.items():
-        if start.startswith(mark):
-            return name
-    first = start[: 1 << 12]
-    for offset, name in ((1, "UTF-16LE"), (0, "UTF-16BE")):
-        if len(first) > 8 and not any(first[offset::2]) and all(first[1 - offset :: 2]):
-            return name
-    return ""

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ldptree.errors import DataError
 from storage.raw.formats import sheets as reader
-from storage.raw.formats.archives import ZIP, check_archive
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.sql import list_columns
 
@@ -25,7 +24,7 @@ MOST_BYTES = 256 << 20
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 """What Office calls the content of a workbook with a password."""
 _LOCKED = "encrypted. Open it with its password and save it without one."
-_DAMAGED = "truncated or damaged. Fetch or write it again."
+_DAMAGED = "no workbook, or truncated or damaged. Fetch or write it again, or unpack it."
 _TOO_LARGE = (
     f"takes more than {reader.MOST_MEMORY >> 30} GiB of memory to read, perhaps for a single cell far from the others. "
     "Save the sheet as CSV."
@@ -44,11 +43,7 @@ def write_sheets(
     """
     if (size := path.stat().st_size) > MOST_BYTES:
         raise DataError(f"{name}: {size >> 20:,} MiB are too much for a workbook. Save the sheet as CSV.")
-    with path.open("rb") as content:
-        is_zip = content.read(len(ZIP)) == ZIP
-    if is_zip:
-        check_archive(path, name)
-    elif _ENCRYPTED in path.read_bytes():
+    if _ENCRYPTED in path.read_bytes():
         raise DataError(f"{name}: {_LOCKED}")
     written = NamelessFile()
     place = written.stream.fileno()

@@ -76,9 +76,6 @@ FORMS_TRIED = 8
 NEARLY_ALL_DAYS, FEW_YEARS = 25, 3
 """Different days of a month that a column of dates has, and different years, of which a wrong form makes its days."""
 
-_EPOCHS = {1: (978_307_200, 2_208_988_800), 1_000: (978_307_200_000, 2_208_988_800_000)}
-"""Seconds since 1970, and thousandths of them, from 2001 to 2039."""
-_NAMED_TIME = re.compile(r"time|date|stamp|epoch|unix|created|updated|(?:^|_)(?:at|ts)$", re.IGNORECASE)
 _COMPACT = re.compile(r"(?:19|20)[0-9]{6}")
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _OTHER_CLOCK = r"[0-9]{1,2}[.h][0-9]{2}"
@@ -94,10 +91,8 @@ _MONTH_DAY = re.compile(
     rf"(?P<month>[A-Za-z]{{3,9}}) (?P<day>[0-9]{{1,2}})(?P<t>,? )(?P<year>[0-9]{{4}}){_TAIL}"
 )
 _MONTH_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})(?P<s>[-/ ])(?P<year>[0-9]{4})")
-_WEEK = re.compile(r"[0-9]{4}(?P<s>-?)W[0-9]{2}")
 _YEAR_MONTH = re.compile(r"(?P<year>[0-9]{4})(?P<s>[-/])(?P<m>[0-9]{2})")
 _TIME = re.compile(rf"(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?")
-_WEEKDAY = re.compile(r"(?P<name>Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?P<gap>,? )(?P<rest>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -108,8 +103,6 @@ class _Form:
     expression: str
     is_time: bool = False
     """A time of day, with no date."""
-    of_number: bool = False
-    """It reads a whole number, and not a text."""
     parts: tuple[tuple[str, str], ...] = ()
     """Shorter expressions of a part alone, such as ("year", "CAST(right({}, 4) AS INT)")."""
 
@@ -129,25 +122,6 @@ def are_compact(sample: ColumnSample) -> bool:
     )
 
 
-def recognise_epochs(sample: ColumnSample) -> Finding | None:
-    """That whole numbers count from 1970 on, where the name says that they are times."""
-    texts = list(dict.fromkeys(sample.spread))
-    if not (sample.is_whole and len(texts) > 2 and _NAMED_TIME.search(sample.column)):
-        return None
-    numbers = list(map(int, texts))
-    for parts, (first, last) in _EPOCHS.items():
-        if first <= min(numbers) and max(numbers) < last:
-            form = _Form("", f"make_timestamp(CAST({{}} AS BIGINT) * {1_000_000 // parts})", of_number=True)
-            what = "seconds" if parts == 1 else "milliseconds"
-            return Finding(
-                column=sample.column,
-                sentence=f"{what} since 1970, as in {texts[0]!r}",
-                readings=(_reading(sample, texts, form),),
-                is_whole=True,
-            )
-    return None
-
-
 def recognise(sample: ColumnSample) -> Finding | None:
     """What kind of dates or times the column holds; None where it holds something else."""
     texts = list(dict.fromkeys(sample.spread))
@@ -156,10 +130,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
         return _unknown_months(sample.column, texts)
     counts = _fits(texts, forms)
     if max(counts) < FITS * len(texts):
-        whole, forms = forms, list(dict.fromkeys(_date_alone(form) for form in forms))
-        counts = _fits(texts, forms)
-        if max(counts) < FITS * len(texts):
-            return _unknown_months(sample.column, texts) or _mixed(sample.column, texts, whole)
+        return _unknown_months(sample.column, texts)
     best = [form for form, count in zip(forms, counts, strict=True) if count == max(counts)]
     best = _different(texts, _with_days(texts, best))
     readings = tuple(_reading(sample, texts, form) for form in best)
@@ -207,17 +178,12 @@ def _forms(texts: Sequence[str]) -> list[_Form]:
 
 def _forms_of(text: str) -> list[_Form]:
     """The forms that this text may be of."""
-    if (named := _WEEKDAY.fullmatch(text)) is not None:
-        prefix = f"%a{named['gap']}"
-        return [_prefixed(form, prefix) for form in _forms_of(named["rest"]) if "strptime" in form.expression]
     if (match := _TIME.fullmatch(text)) is not None:
         return [_Form("", _strptime("", _clock(match)).expression, is_time=True)]
     if (match := _NUMBERS.fullmatch(text)) is not None:
         return _of_numbers(match)
     if _COMPACT.fullmatch(text) is not None:
         return [_strptime("", "%Y%m%d")]
-    if (match := _WEEK.fullmatch(text)) is not None:  # its Monday
-        return [_Form("", f"try_strptime({{}} || '-1', '%G{match['s']}W%V-%u')")]
     if (match := _YEAR_MONTH.fullmatch(text)) is not None:
         return [_strptime("", f"%Y{match['s']}%m")]
     others = [
@@ -283,18 +249,6 @@ def _strptime(label: str, form: str) -> _Form:
     return _Form(label, f"try_strptime({{}}, {literal(form)})")
 
 
-def _prefixed(form: _Form, prefix: str) -> _Form:
-    return _Form(form.label, form.expression.replace(", '", f", '{prefix}", 1), form.is_time)
-
-
-def _date_alone(form: _Form) -> _Form:
-    """Return the form of the text before the first blank, for columns whose times are written in several ways."""
-    clock = re.search(r"(?:T|,? )%[HI]:", form.expression)
-    whole = form.expression
-    expression = whole[: clock.start()] + whole[whole.rindex("'") :] if clock else whole
-    return _Form(form.label, expression.replace("{}", "split_part({}, ' ', 1)"), form.is_time)
-
-
 def _fits(texts: Sequence[str], forms: Sequence[_Form]) -> list[int]:
     """How many of the texts each form reads."""
     counts = ", ".join(f"count(TRY({form.of('value')}))" for form in forms)
@@ -330,21 +284,10 @@ def _different(texts: Sequence[str], forms: Sequence[_Form]) -> list[_Form]:
     return kept
 
 
-def _mixed(column: str, texts: Sequence[str], forms: Sequence[_Form]) -> Finding | None:
-    """Dates that no one form reads."""
-    reads = " OR ".join(f"TRY({form.of('value')}) IS NOT NULL" for form in forms)
-    (count,) = _ask(f"SELECT count(*) FILTER ({reads}) FROM given", texts)[0]
-    if count < FITS * len(texts):
-        return None
-    return Finding(
-        column=column, sentence="dates written in more than one form: write them in one", is_mixed=True
-    )
-
-
 def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading:
     """The parts of the date that differ from row to row."""
     column, moment = sql_name(sample.column), form.expression
-    if sample.is_whole and not form.of_number:
+    if sample.is_whole:
         column = f"CAST({column} AS VARCHAR)"
     point = form.of(column)
     if form.is_time:

@@ -121,11 +121,6 @@ def tell_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else repr(value)
 
 
-def tell_share(share: float) -> str:
-    """A share in whole per cent."""
-    return "under 1%" if share < 0.005 else f"{share:.0%}"
-
-
 def tell_unread(values: Sequence[str], unread: Collection[str]) -> str:
     """Count the values that a reading does not read, with two of them; "" where there are none."""
     n = sum(text in unread for text in values)

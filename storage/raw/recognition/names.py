@@ -21,6 +21,7 @@ WORDS = 4
 """Words in a value of free text, on average, at least."""
 
 _CODE = re.compile(r"0[0-9]{2,}")
+_IN_DIGITS = re.compile(r"[^\w]*[0-9][0-9\W_]*")
 _FORMS = {
     "identifiers (UUIDs)": re.compile(r"\{?[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?"),
     "identifiers (digests)": re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{16,}"),
@@ -45,7 +46,7 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     if bool((np.diff(values) >= 0).all()):
         what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
     elif _are_long(sample.head) or _is_no_chance(values, n_different):
-        what, why = "identifiers", ", which cannot be a coincidence"
+        what, why = "identifiers, or points in time", ", which cannot be a coincidence"
     else:
         return None
     return Finding(
@@ -62,6 +63,9 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
         if n_different > 1 and n_different > len(texts) / 2 and all(form.fullmatch(text) for text in texts):
             return Finding(column=sample.column, sentence=what)
     is_many = sample.n_distinct > LEVELS_LISTED
+    if is_many and all(map(_IN_DIGITS.fullmatch, texts)):
+        what = f"identifiers, or numbers in a form that dataset.derive must read, as {texts[0]!r}"
+        return Finding(column=sample.column, sentence=what)
     if len(texts) >= FEW and n_different > len(texts) / 2:
         what = "free text" if words >= WORDS else "identifiers or names"
         return Finding(

@@ -30,30 +30,20 @@ _CURRENCY = (
 )
 _UNIT = r"[^\W\d_]{1,8}[²³]?(?:/[^\W\d_]{1,8}[²³]?)?|°[CF]?"
 _DECORATED = re.compile(
-    rf"(?P<open>\()?(?P<bound>[<>≤≥]=? ?)?(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)"
-    rf"(?P<body>[0-9.,][0-9.,'_ ]*(?:[eE][-+]?[0-9]+)?) ?(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?(?P<close>\))?(?P<last>-)?"
+    rf"(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)(?P<body>[0-9.,][0-9.,' ]*(?:[eE][-+]?[0-9]+)?) ?"
+    rf"(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?"
 )
-_MULTIPLES = {
-    "k": ("a thousand", 1_000),
-    "K": ("a thousand", 1_000),
-    "M": ("a million", 1_000_000),
-    "m": ("a million", 1_000_000),
-    "B": ("a billion", 1_000_000_000),
-    "bn": ("a billion", 1_000_000_000),
-}
-"""What may stand behind a number that is shortened."""
 _MOST_UNITS = 4
 _LIKE_UNIT = re.compile(r"[%‰gmshltd]|(?!(?:st|nd|rd|th)$).{2,}")
 """A letter that is a unit, or more of them, as nobody writes behind a number of a house or of a day."""
 _BLANKS = "\u00a0\u202f\u2009"
-_CONVENTIONS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("_", "."))
+_CONVENTIONS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."))
 """What stands between thousands, and what before the decimals."""
 _BETWEEN = {
     ",": "commas between thousands",
     ".": "points between thousands",
     " ": "blanks between thousands",
     "'": "apostrophes between thousands",
-    "_": "underscores between thousands",
 }
 
 
@@ -62,13 +52,8 @@ class _Number:
     """One value taken apart."""
 
     body: str
-    is_negative: bool
-    in_brackets: bool
-    has_last_sign: bool
     currency: str
     suffix: str
-    bound: str
-    """The sign before a value known only as smaller or larger, such as "<" in "<5"."""
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -80,18 +65,13 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if len(numbers) < FITS * len(texts):
         return None
     suffixes = {number.suffix for number in numbers}
-    has_bounds = any(number.bound for number in numbers)
-    if (has_bounds or suffixes - {"", "%", "‰"}) and len(texts) <= UNIT_LEVELS:
+    if suffixes - {"", "%", "‰"} and len(texts) <= UNIT_LEVELS:
         return None
     currencies = sorted({number.currency for number in numbers} - {""})
-    if len(suffixes) > 1 and not _are_multiples(suffixes, is_money=bool(currencies)):
-        return _mixed_units(sample.column, texts, sorted(suffixes))
+    if len(suffixes) > 1:
+        return _mixed_units(sample.column, texts, sorted(suffixes), is_money=bool(currencies))
     ways = _ways(numbers, len(texts))
-    is_plain = (
-        ways[:1] == [("", ".")]
-        and not has_bounds
-        and not any(n.currency or n.suffix or n.in_brackets or n.has_last_sign for n in numbers)
-    )
+    is_plain = ways[:1] == [("", ".")] and not any(number.currency or number.suffix for number in numbers)
     if not ways or (is_plain and "−" not in "".join(texts)):
         return None
     if len(currencies) > 1:
@@ -101,34 +81,22 @@ def recognise(sample: ColumnSample) -> Finding | None:
             is_mixed=True,
         )
     readings = tuple(_reading(sample.column, way, texts, numbers) for way in ways)
-    read = [
-        text for text in texts if (number := _take_apart(text)) and _value(number.body, *ways[0]) is not None
-    ]
-    sentence = _sentence(read, numbers, ways) + _tell_bounds(read)
-    (unit,) = currencies or (suffixes if len(suffixes) == 1 else {""})
-    return Finding(column=sample.column, sentence=sentence, readings=readings, unit=unit)
+    (unit,) = currencies or suffixes
+    return Finding(
+        column=sample.column, sentence=_sentence(texts, numbers, ways), readings=readings, unit=unit
+    )
 
 
-def _tell_bounds(texts: Sequence[str]) -> str:
-    """How bounds among the texts are read; "" where there are none."""
-    bounds = [text for text in texts if (number := _take_apart(text)) is not None and number.bound]
-    return f"; bounds, as {bounds[0]!r}, are read without their sign" if bounds else ""
-
-
-def _are_multiples(suffixes: set[str], *, is_money: bool) -> bool:
-    """Whether what stands behind numbers, but not behind each or not the same, shortens them, as in 950, 5.2k and 1.1M. An m
-    alone may be metres, but not of money.
-    """
-    return suffixes <= {"", *_MULTIPLES} and (is_money or not suffixes.isdisjoint("kKM"))
-
-
-def _mixed_units(column: str, texts: Sequence[str], units: Sequence[str]) -> Finding | None:
-    """That every number has a unit, and not all the same; None where what stands behind the numbers are hardly units."""
-    if len(texts) <= UNIT_LEVELS or len(units) > _MOST_UNITS or not all(map(_LIKE_UNIT.fullmatch, units)):
+def _mixed_units(
+    column: str, texts: Sequence[str], units: Sequence[str], *, is_money: bool
+) -> Finding | None:
+    """That not every number has the same unit; None where what stands behind the numbers are hardly units."""
+    is_unit = is_money or all(map(_LIKE_UNIT.fullmatch, units))
+    if len(texts) <= UNIT_LEVELS or len(units) > _MOST_UNITS or not is_unit:
         return None
     return Finding(
         column=column,
-        sentence=f"numbers in more than one unit ({', '.join(units)}): write them in one",
+        sentence=f"numbers in more than one unit ({', '.join(unit or 'none' for unit in units)}): write them in one",
         is_mixed=True,
     )
 
@@ -139,9 +107,7 @@ def _is_plain(text: str) -> bool:
 
 def _take_apart(text: str) -> _Number | None:
     match = _DECORATED.fullmatch(_folded(text))
-    if match is None or bool(match["open"]) != bool(match["close"]) or (match["sign"] and match["inner"]):
-        return None
-    if match["last"] and (match["sign"] or match["inner"] or match["open"]):
+    if match is None or (match["sign"] and match["inner"]):
         return None
     after = match["after"] or ""
     is_money = bool(after) and re.fullmatch(_CURRENCY, after) is not None
@@ -149,12 +115,8 @@ def _take_apart(text: str) -> _Number | None:
         return None
     return _Number(
         body=match["body"].strip(),
-        is_negative=bool(match["open"] or match["last"]) or (match["sign"] or match["inner"]) in ("-", "−"),
-        in_brackets=bool(match["open"]),
-        has_last_sign=bool(match["last"]),
         currency=match["before"] or (after if is_money else ""),
         suffix="" if is_money else after,
-        bound=(match["bound"] or "").strip(),
     )
 
 
@@ -205,22 +167,15 @@ def _pattern(thousands: str, decimal: str) -> re.Pattern[str]:
     """What follows a convention."""
     mark, point = re.escape(thousands), re.escape(decimal)
     grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?|" if thousands else ""
-    if thousands == ",":
-        grouped += rf"[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}}(?:{point}[0-9]*)?|"  # lakh and crore
     return re.compile(rf"(?:{grouped}[0-9]+(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: Sequence[_Number]) -> Reading:
     """The expression that reads the column by a convention."""
     thousands, decimal = way
-    name = sql_name(column)
     shape = "".join(texts)
-    words = {word for number in numbers for word in (number.currency, number.suffix, number.bound)}
-    marks = sorted(words - {""}, key=lambda mark: (-len(mark), mark))
-    marks += [c for c in "()" if any(number.in_brackets for number in numbers)]
-    has_last_sign = any(number.has_last_sign for number in numbers)
-    marks += ["-"] if has_last_sign else []
-    marks += [c for c in _BLANKS + " " if c in shape]
+    words = {word for number in numbers for word in (number.currency, number.suffix)} - {""}
+    marks = sorted(words, key=lambda mark: (-len(mark), mark)) + [c for c in _BLANKS + " " if c in shape]
     if thousands == "'":
         marks += [c for c in "'’" if c in shape]
     elif thousands and thousands not in marks:
@@ -228,7 +183,7 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     if not thousands and any(decimal in number.body for number in numbers):
         # The decimals are told: what the other mark means, where a private value has it, is no question.
         marks.append("," if decimal == "." else ".")
-    text = name
+    text = sql_name(column)
     for mark in marks:
         text = f"replace({text}, {literal(mark)}, '')"
     if "−" in shape:
@@ -236,37 +191,17 @@ def _reading(column: str, way: tuple[str, str], texts: Sequence[str], numbers: S
     if decimal == ",":
         text = f"replace({text}, ',', '.')"
     expression = f"CAST({text} AS DOUBLE)"
-    suffixes = {number.suffix for number in numbers}
-    if len(suffixes) > 1:
-        cases = "".join(
-            f" WHEN regexp_matches({name}, {literal(f'[0-9.] *{mark}')}) THEN {_MULTIPLES[mark][1]}"
-            for mark in sorted(suffixes - {""}, key=lambda mark: (-len(mark), mark))
-        )
-        expression = f"CASE{cases} ELSE 1 END * {expression}"
-    if any(number.in_brackets for number in numbers):
-        expression = f"CASE WHEN starts_with({name}, '(') THEN -1 ELSE 1 END * {expression}"
-    elif has_last_sign:
-        expression = f"CASE WHEN contains({name}, '-') THEN -1 ELSE 1 END * {expression}"
-    label = (
-        "the point stands before the decimals" if decimal == "." else "the comma stands before the decimals"
-    )
-    if thousands:
-        label = f"they have {_BETWEEN[thousands]}"
+    label = f"they have {_BETWEEN[thousands]}" if thousands else "the point stands before the decimals"
+    if not thousands and decimal == ",":
+        label = "the comma stands before the decimals"
     return Reading(label, ((new_name(column, "number"), expression),), order=expression)
-
-
-def _has_comma(numbers: Sequence[_Number]) -> bool:
-    return any("," in number.body for number in numbers)
 
 
 def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[tuple[str, str]]) -> str:
     """What the column holds, with one of its values."""
-    suffix, suffixes = numbers[0].suffix, sorted({number.suffix for number in numbers} - {""})
-    what = "numbers"
+    suffix, what = numbers[0].suffix, "numbers"
     if any(number.currency for number in numbers):
         what = "money"
-    elif len({number.suffix for number in numbers}) > 1:
-        what = f"numbers, {' and '.join(f'{mark} for {_MULTIPLES[mark][0]}' for mark in suffixes)}"
     elif suffix:
         what = "percentages" if suffix == "%" else f"numbers with the unit {suffix!r}"
     thousands, decimal = ways[0]
@@ -279,9 +214,8 @@ def _sentence(texts: Sequence[str], numbers: Sequence[_Number], ways: Sequence[t
         )
         return f"{what}, and the values do not tell whether {shown} is {' or '.join(f'{number:.12g}' for number in values)}"
     extra = [_BETWEEN[thousands]] if thousands else []
-    extra += ["the sign behind them"] if any(number.has_last_sign for number in numbers) else []
-    extra += ["a decimal comma"] if decimal == "," and _has_comma(numbers) else []
+    extra += ["a decimal comma"] if decimal == "," and any("," in number.body for number in numbers) else []
     described = " and ".join(extra)
-    plain = [text for text in texts if text[0] not in "<>≤≥"] or texts
-    shown = max(plain, key=lambda text: (text[-1:] == "-", sum(c in text for c in ",.'_$€£%( ")))
+    read_so = [text for text in texts if (n := _take_apart(text)) and _value(n.body, *ways[0]) is not None]
+    shown = max(read_so, key=lambda text: sum(c in text for c in ",.'$€£% "))
     return f"{what}{' with ' + described if described else ''}, as in {_folded(shown)!r}"

@@ -1,16 +1,13 @@
-"""Recognise texts that ingest takes as they stand and that mean something else, such as numbers with words between
-them, codes, several ways of writing or several numbers in one text, or stray capitals. They are read from a column that
-is declared a text.
+"""Recognise texts that ingest takes as they stand and that mean something else, such as numbers with words between them, codes,
+or stray capitals. They are read from a column that is declared a text.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from storage.raw.recognition.findings import (
     FEW,
-    FITS,
     LEVELS_LISTED,
     ColumnSample,
     Finding,
@@ -18,15 +15,11 @@ from storage.raw.recognition.findings import (
     means_missing,
     new_name,
     sql_name,
-    tell_share,
     tell_unread,
 )
-from storage.sql import literal
 
-_COMMA_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[. ]?[0-9]{3})*,[0-9]+")
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
-_BOUND = re.compile(rf"[<>≤≥]=? ?{_PLAIN.pattern}")
 _CODE = re.compile(r"0[0-9]+")
 _VERSION = re.compile(r"[0-9]{1,3}\.(?P<minor>[0-9]{1,3})")
 LARGEST_MINOR = 50
@@ -35,52 +28,6 @@ FEW_LEVELS = 20
 """A column of no more different values, of which some are words, is a category."""
 WORDS = 0.05
 """The share of words that are more than faults."""
-_NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?"
-_PARTS = re.compile(rf"{_NUMBER} ?(?P<mark>[/:;,|xX×]) ?{_NUMBER}(?: ?(?P=mark) ?{_NUMBER}){{0,3}}")
-_POINT_FIRST = re.compile(r"[-+]?[0-9]{1,3}(?:[, ]?[0-9]{3})*(?:\.[0-9]*)?")
-
-
-def recognise_mixed(sample: ColumnSample) -> Finding | None:
-    """That numbers are written in more than one way, some with a decimal comma and some with a decimal point."""
-    if sample.is_number or sample.is_truth:
-        return None
-    texts = list(dict.fromkeys(sample.spread))
-    comma = [text for text in texts if _COMMA_FIRST.fullmatch(text) and not _POINT_FIRST.fullmatch(text)]
-    point = [text for text in texts if _POINT_FIRST.fullmatch(text) and not _COMMA_FIRST.fullmatch(text)]
-    n_read = sum(bool(_COMMA_FIRST.fullmatch(text) or _POINT_FIRST.fullmatch(text)) for text in texts)
-    if min(len(comma), len([text for text in point if "." in text])) < 2 or n_read < FITS * len(texts):
-        return None
-    name = sql_name(sample.column)
-    plain = f"replace({name}, ' ', '')"
-    # A comma before the last digits stands before the decimals, unless there are three of them and no point before it.
-    is_comma = f"regexp_matches({name}, ',([0-9]{{1,2}}|[0-9]{{4,}})$|[.].*,')"
-    expression = (
-        f"CAST(CASE WHEN {is_comma} THEN replace(replace({plain}, '.', ''), ',', '.') "
-        f"ELSE replace({plain}, ',', '') END AS DOUBLE)"
-    )
-    longest = [max(some, key=len) for some in (comma, point)]
-    sentence = f"numbers written in more than one way, as in {longest[0]!r} and {longest[1]!r}"
-    return _found(sample, sentence, "number", expression)
-
-
-def recognise_parts(sample: ColumnSample) -> Finding | None:
-    """Recognise values of several numbers with one mark between, as blood pressures, places, sizes, durations."""
-    if sample.is_number or sample.n_distinct <= LEVELS_LISTED:
-        return None
-    texts = list(dict.fromkeys(sample.spread))
-    shapes = Counter(
-        (match["mark"], text.count(match["mark"])) for text in texts if (match := _PARTS.fullmatch(text))
-    )
-    if not shapes or shapes.most_common(1)[0][1] < FITS * len(texts):
-        return None
-    ((mark, n_marks),) = (shape for shape, _ in shapes.most_common(1))
-    name = sql_name(sample.column)
-    derive = tuple(
-        (new_name(sample.column, str(part)), f"CAST(split_part({name}, {literal(mark)}, {part}) AS DOUBLE)")
-        for part in range(1, n_marks + 2)
-    )
-    sentence = f"{n_marks + 1} numbers in one, as in {texts[0]!r}"
-    return Finding(column=sample.column, sentence=sentence, readings=(Reading("", derive),))
 
 
 def recognise_versions(sample: ColumnSample) -> Finding | None:
@@ -128,15 +75,13 @@ def _numbers_and_words(sample: ColumnSample) -> Finding:
         what = "codes" if is_coded else "not only numbers"
         shown = min(words or odd, default=sample.spread[0])
         return Finding(column=sample.column, sentence=f"{what}, as in {shown!r}", is_code=True)
-    text, sentence = sql_name(sample.column), "numbers"
-    if bounds := [word for word in words if _BOUND.fullmatch(word)]:
-        text = f"ltrim({text}, '<>≤≥= ')"
-        share = tell_share(len(bounds) / len(sample.spread))
-        sentence += f"; bounds ({share}, as {bounds[0]!r}) are read without their sign"
-    lost = [value for value in sample.spread if _INFINITE.fullmatch(value)]
-    lost += [value for value in odd if not _BOUND.fullmatch(value)]
-    sentence += tell_unread(sample.spread, {*lost})
-    return _found(sample, sentence, "number", _finite(text, sample))
+    lost = [value for value in sample.spread if _INFINITE.fullmatch(value)] + odd
+    return _found(
+        sample,
+        f"numbers{tell_unread(sample.spread, {*lost})}",
+        "number",
+        _finite(sql_name(sample.column), sample),
+    )
 
 
 def _finite(text: str, sample: ColumnSample) -> str:
