@@ -332,7 +332,7 @@ class CorrectionSettings(TreeSettings):
                 "residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"
             )
         if collection.label == "class" and self.label_range is not None:
-            faults.append("label_range: is for a label that is a number. Leave it out")
+            faults.append("label_range: is for a label that is a number; leave it out")
         return faults
 
 

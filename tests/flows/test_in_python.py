@@ -299,7 +299,7 @@ def test_survey_weights_of_public_rows_are_those_of_their_forest_and_no_feature(
     assert "Reports have no weights." in weighted.page.read_text()
     first = frame["zone"].to_list().index("open")
     holed = frame.with_columns(w=pl.Series([float(i != first) for i in range(len(frame))]))
-    with pytest.raises(DataError, match=r"dataset\.weight: 1 public row has no weight above 0"):
+    with pytest.raises(DataError, match=r"weight: 1 public row has no weight above 0"):
         in_python.run(holed, weight="w", **words)
 
 
