@@ -119,7 +119,7 @@ def report(
     typical = TypicalRow.of(learned.encoding, config.dataset, rows, labels, whole=whole, classes=classes)
     run = Run(
         **gather(config, store, artifacts["checks"], artifacts.get("scores"), facts, evidence.totals),
-        privacy=describe_privacy(config, asked, learned, evidence, description.moves, facts, typical),
+        privacy=describe_privacy(config, asked, learned, evidence, facts, typical),
         whole=whole,
         making=describe_making(config, command.value, timeline.value, digests),
         classes=classes,
@@ -314,11 +314,10 @@ def describe_privacy(
     questions: Sequence[Published],
     model: Model,
     evidence: Evidence,
-    moves: Sequence[float],
     facts: Mapping[str, Any],
     typical: TypicalRow,
 ) -> Privacy:
-    """Describe the questions, who was asked and the cost. `moves` is as in a description, `typical` the row of the example."""
+    """Describe the questions, who was asked and the cost. `typical` is the row of the example."""
     n, spent = model.n_private, facts["spent"]
     # Holders who are asked the same are counted together: those of a part, or where features differ each alone.
     counted = part_sizes(n) if isinstance(questions[0], Protocol) else np.ones(n, dtype=np.int64)
@@ -353,7 +352,7 @@ def describe_privacy(
         seeded=config.is_seeded,
         form=facts["form"],
         k=int(asked[-1].question.figures.get("values", 0)),
-        influence=_influence(evidence.totals, moves) if evidence.totals else None,
+        influence=_influence(evidence.totals) if evidence.totals else None,
         features=() if evidence.shown is None else list_features(config, model, evidence.shown),
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
         example=_draw_example(config, last, model, typical),
@@ -444,19 +443,11 @@ def _within(question: QuestionDescription, label_range: tuple[float, float] | No
     return replace(question, figures=question.figures | {"low": low, "high": high})
 
 
-def _influence(totals: Sequence[Totals], moves: Sequence[float]) -> Influence:
-    """Describe what dishonest holders can do to the totals of a question, and to the sum over one cell."""
+def _influence(totals: Sequence[Totals]) -> Influence:
+    """Describe what dishonest holders can do to the totals of a question."""
     n = sum(counted.n_private for counted in totals)
     force: PoisoningBound = totals[0].mechanism.poisoning_bound(n)
-    each = totals[0].mechanism.poisoning_bound(max(n // len(totals), 1))
-    reach = np.sort(np.abs(np.array(moves)))[::-1][: each.totals_at_once]
-    push = float(each.one * reach.sum()) if reach.size else math.inf
-    return Influence(
-        one=force.one,
-        one_percent=force.one_percent,
-        at_once=force.totals_at_once,
-        push=push if math.isfinite(push) else None,
-    )
+    return Influence(one=force.one, one_percent=force.one_percent, at_once=force.totals_at_once)
 
 
 def list_features(config: RunConfig, model: Model, view: PublicView) -> tuple[Feature, ...]:

@@ -11,7 +11,8 @@ from ldptree.errors import ArtifactCorrupt
 from storage.formats import read_stamped, stamped
 from storage.objects.object_store import ObjectStore
 from storage.store import Store
-from tasks.page.cards import Card, Trend
+from tasks.page.cards import Card, draw_campaign
+from tasks.page.charts import Chart
 from tasks.page.render import render_index
 
 CARD = "card.json"
@@ -37,12 +38,12 @@ def list_run(store: Store, name: str, card: Card) -> None:
     write_index(store)
 
 
-def find_weeks(store: Store, name: str, card: Card) -> Trend | None:
+def find_weeks(store: Store, name: str, card: Card) -> Chart | None:
     """The runs of a run's campaign up to it; None where it is the first, or of none. `name` is of its folder."""
     if not card.campaign:
         return None
     cards = _read_cards(store.objects) | {name: card}
-    return Trend.of((each for each in cards.values() if each.created <= card.created), card.campaign)
+    return draw_campaign((each for each in cards.values() if each.created <= card.created), card.campaign)
 
 
 def write_index(store: Store) -> None:

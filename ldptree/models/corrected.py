@@ -456,7 +456,6 @@ def _describe(model: CorrectedModel, evidence: Evidence) -> Description:
         chance=float(corrections.chance),
         says=corrections.says_of(model.classes),
         spread=public.plan.range.half / 2,
-        moves=tuple(float(level) / public.plan.range.slope for level in public.plan.levels),
     )
 
 

@@ -262,7 +262,6 @@ class Description:
         chance: how likely noise alone would differ so much; None where it is not known.
         says: the model's own line on what it found.
         spread: a typical difference between two labels, where the label is a number.
-        moves: how far one report of each level moves the sum over a cell, in the label's unit; () where that is not known.
         predicts: the least and the largest answer over what is shown; () where that is not known.
     """
 
@@ -279,7 +278,6 @@ class Description:
     chance: float | None = None
     says: str = ""
     spread: float = 1.0
-    moves: tuple[float, ...] = ()
     predicts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:

@@ -667,9 +667,6 @@ def _describe_numbers(model: NumberTree, evidence: Evidence) -> Description:
         differences=(mean,) if was_compared else (),
         is_found=bool((model.discrepancy_sd > 0).any()) if was_compared else None,
         spread=float(model.label.sd),
-        moves=tuple(
-            (np.array(label_levels(low, high, evidence.totals[0].n_classes)) - _centre_of(model)).tolist()
-        ),
     )
 
 

@@ -17,7 +17,7 @@ from ldptree.planning.expected import Expected, Forecast, lowest_mean
 from ldptree.planning.known_rows import KnownRows
 from ldptree.planning.learners import Build, Learner, LearnerInRounds, LearnerOfTotals
 from ldptree.planning.monotone import rise
-from ldptree.planning.people import AMONG, APART, ELSEWHERE, Difference, Kind, LabelLaw, Split, differ
+from ldptree.planning.people import AMONG, APART, Difference, Kind, LabelLaw, Split, plant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class _Draw:
         """By how much the figure of the people is larger after so many of them have answered."""
         split = self.learner.split
         predicted = self.learner.learn(self.people, holders, epsilon, split.asked, self.seed)
-        return _score(self.people, split.of_people(predicted), self.people.chance) - self.before
+        return _score(self.people, split.of_people(predicted)) - self.before
 
 
 @dataclass(eq=False)
@@ -132,18 +132,15 @@ class Forecaster:
         of_held = of_asked[split.held_among_asked]
         for repeat in range(draws):
             for kind in kinds:
-                seeds = np.random.SeedSequence([self.seed, number, repeat, kinds.index(kind)]).spawn(2)
-                held, people = (
-                    differ(
-                        rows,
-                        self.difference if kind == "planted" else None,
-                        np.random.default_rng(seeds[0]),
-                        is_elsewhere=kind == ELSEWHERE,
+                seeds = np.random.SeedSequence([self.seed, number, repeat, kind == "planted"]).spawn(2)
+                held, people = split.held, split.people
+                if kind == "planted":
+                    held, people = (
+                        plant(rows, self.difference, np.random.default_rng(seeds[0]))
+                        for rows in (held, people)
                     )
-                    for rows in (split.held, split.people)
-                )
                 # who will be scored on is a matter of chance too
-                weights = generator.multinomial(held.n, held.chance) / held.n
+                weights = generator.multinomial(held.n, np.full(held.n, 1.0 / held.n)) / held.n
                 self._draws.append(
                     _Draw(
                         learner,
@@ -151,7 +148,7 @@ class Forecaster:
                         number,
                         people,
                         public=_score(held, of_held, weights),
-                        before=_score(people, split.of_people(of_asked), people.chance),
+                        before=_score(people, split.of_people(of_asked)),
                         seed=seeds[1],
                     )
                 )
@@ -166,9 +163,7 @@ class Forecaster:
         """The ways in which people differ. Where a family asks in rounds, nothing is fitted on public rows that people could
         lie apart from.
         """
-        if self.by_coins:
-            return AMONG
-        return (*AMONG, ELSEWHERE) if self.in_rounds else (*AMONG, ELSEWHERE, APART)
+        return AMONG if self.by_coins or self.in_rounds else ("planted", APART)
 
     @property
     def likely(self) -> Kind | None:
@@ -270,8 +265,8 @@ class Forecaster:
 
     def find_smallest(self, holders: int, epsilon: float) -> Findable | None:
         """Find the smallest error that would be found; None where no tree is asked about."""
-        alike = self._draws[0]
-        return alike.learner.find_smallest(alike.people, holders, epsilon, self.difference.share, alike.seed)
+        learner, (_, seed) = self._learners[0], np.random.SeedSequence([self.seed, 0, 0, 0]).spawn(2)
+        return learner.find_smallest(learner.split.people, holders, epsilon, self.difference.share, seed)
 
     def _simulate(self, draws: Sequence[_Draw], holders: int, epsilon: float) -> list[float]:
         """By how much the figure of each draw's people changes; two at once, in their order."""
@@ -289,8 +284,7 @@ class Forecaster:
         return [figure for figure, draw in zip(figures, self._draws, strict=True) if draw.kind == kind]
 
 
-def _score(rows: KnownRows, predicted: NDArray[Any], weights: NDArray[np.float64]) -> float:
-    """The accuracy, or the mean squared error, of rows with these weights."""
-    if rows.is_number:
-        return float(weights @ (predicted - rows.labels) ** 2)
-    return float(weights @ (predicted == rows.labels))
+def _score(rows: KnownRows, predicted: NDArray[Any], weights: NDArray[np.float64] | None = None) -> float:
+    """The accuracy, or the mean squared error, of rows with these weights, without any of all alike."""
+    scores = (predicted - rows.labels) ** 2 if rows.is_number else predicted == rows.labels
+    return float(np.average(scores, weights=weights))

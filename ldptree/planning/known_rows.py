@@ -26,7 +26,6 @@ class KnownRows:
         labels: class indices or numbers, [n].
         label: the declared classes, or the two ends of a number's range.
         protects: bool [n, d], what each protects where some features are public; else nothing.
-        chance: float64 [n], how likely each row is to be drawn; sums to 1.
     """
 
     encoding: Encoding
@@ -34,7 +33,6 @@ class KnownRows:
     labels: NDArray[Any]
     label: tuple[Any, ...]
     protects: Mask
-    chance: Floats
 
     @property
     def n(self) -> int:
@@ -47,12 +45,9 @@ class KnownRows:
         return self.labels.dtype.kind == "f"
 
     def part(self, rows: NDArray[np.integer]) -> KnownRows:
-        """These rows, all equally likely."""
-        even = np.full(len(rows), 1.0 / max(len(rows), 1))
-        return replace(
-            self, raw=self.raw[rows], labels=self.labels[rows], protects=self.protects[rows], chance=even
-        )
+        """These rows."""
+        return replace(self, raw=self.raw[rows], labels=self.labels[rows], protects=self.protects[rows])
 
     def draw(self, n: int, generator: np.random.Generator) -> NDArray[np.int64]:
         """Rows of n people drawn with replacement, int64 [n], increasing."""
-        return np.repeat(np.arange(self.n), generator.multinomial(n, self.chance))
+        return np.repeat(np.arange(self.n), generator.multinomial(n, np.full(self.n, 1.0 / self.n)))

@@ -233,7 +233,7 @@ def shares_of_cells(protocol: Protocol, people: KnownRows) -> Floats:
     """Count the people of each cell, float64 [L]; those outside are in none."""
     cells = protocol.cells(people.raw)
     is_in = cells >= 0
-    shares: Floats = np.bincount(cells[is_in], people.chance[is_in], protocol.n_cells).astype(np.float64)
+    shares: Floats = np.bincount(cells[is_in], minlength=protocol.n_cells) / people.n
     return shares
 
 

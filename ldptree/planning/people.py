@@ -1,7 +1,7 @@
 """Private people played by public rows, alike or different, with the features of rows that nothing was fitted on.
 
 Where public coins chose the public rows, private people are like them. A rule makes a group of them: the others may answer
-differently, lie elsewhere in space, or beyond it.
+differently, or lie beyond it in space.
 
 Their labels are drawn anew for each, from what people with the features of a public row may answer. Thousands of people who
 repeat the labels of a few hundred rows would be a population whose every chance can be learned, and whose reports seem to gain
@@ -28,19 +28,15 @@ if TYPE_CHECKING:
     Rows = NDArray[np.integer]
 
 
-Kind = Literal["alike", "planted", "elsewhere", "apart"]
+Kind = Literal["alike", "planted", "apart"]
 AMONG: tuple[Kind, ...] = ("alike", "planted")
 """Private people lie where public ones do, and answer as they do, or have planted labels in a region."""
-ELSEWHERE: Kind = "elsewhere"
-"""They have another density."""
 APART: Kind = "apart"
 """They lie in a part of space that has no public row."""
 FITTED = 0.6
 """Part of the public rows that the public model is fitted on."""
 FEWEST_PEOPLE = 10_000
 """Whom simulated people are drawn from, so that the chance of their labels is hardly any."""
-TILT = 1.0
-"""Tilt of people elsewhere, whose density is e^(TILT z) times that of public rows, z one standardised feature."""
 APART_SHARES = (0.05, 0.5)
 """Least and largest part of the public rows that play people who are apart, as a group may be small or large."""
 TRIES = 50
@@ -114,31 +110,12 @@ class Difference:
     share: float
 
 
-def differ(
-    rows: KnownRows,
-    difference: Difference | None,
-    generator: np.random.Generator,
-    *,
-    is_elsewhere: bool = False,
-) -> KnownRows:
-    """People who differ from public ones; of the same generator the same rows differ in the same way, whoever has their labels.
-
-    Args:
-        rows: public rows, or people.
-        difference: of their labels; None: they answer as public people do.
-        generator: draws how they differ.
-        is_elsewhere: whether they have another density.
+def plant(rows: KnownRows, difference: Difference, generator: np.random.Generator) -> KnownRows:
+    """People whose labels differ in a region; of the same generator the same rows differ in the same way, whoever has their
+    labels.
     """
-    if not is_elsewhere and difference is None:
-        return rows
-    X = rows.encoding.encode(rows.raw)
-    if is_elsewhere:
-        chance = rows.chance * _tilt(X, generator)
-        rows = replace(rows, chance=chance / chance.sum())
-    if difference is not None:
-        region = draw_region(X, difference.share, generator)
-        rows = replace(rows, labels=_plant(rows.labels, rows.label, region, difference.size, generator))
-    return rows
+    region = draw_region(rows.encoding.encode(rows.raw), difference.share, generator)
+    return replace(rows, labels=_plant(rows.labels, rows.label, region, difference.size, generator))
 
 
 def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:
@@ -162,12 +139,6 @@ def _draw_side(X: NDArray[np.float32], share: float, generator: np.random.Genera
         if share / 2 <= is_in.mean() <= 2 * share:
             return np.asarray(is_in)
     return np.asarray(generator.random(len(X)) < share)
-
-
-def _tilt(X: NDArray[np.float32], generator: np.random.Generator) -> Floats:
-    x = X[:, generator.integers(X.shape[1])].astype(np.float64)
-    z = np.clip((x - x.mean()) / (x.std() or 1.0), -3.0, 3.0)
-    return np.asarray(np.exp(TILT * generator.choice((-1.0, 1.0)) * z))
 
 
 def _plant(

@@ -10,11 +10,11 @@ from typing import Any, Self
 from schemas.config import RunConfig
 from tasks.page import summary, units
 from tasks.page.captions import say
-from tasks.page.charts import Axis
+from tasks.page.charts import Chart, Track
 from tasks.page.data import Run, Span
 
-FIGURE, PEOPLE = 90.0, 40.0
-"""Heights of the figure and of the bars of people, in px."""
+MOST_DRAWN = 12
+"""Runs of a campaign that are drawn, the last ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,59 +113,25 @@ class Card:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Point:
-    """One run of a campaign as it is drawn: its place in percent, heights in px from the top, and a share of people."""
-
-    x: str
-    y: str
-    low: str
-    high: str
-    reported: str
-    earlier: str
-
-
-@dataclass(frozen=True)
-class Trend:
-    """The runs of a campaign, oldest first: their figure with its interval, how many reported, and the same in words."""
-
-    points: tuple[Point, ...]
-    ticks: tuple[tuple[str, str], ...]
-    says: str
-
-    @classmethod
-    def of(cls, every: Iterable[Card], campaign: str) -> Trend | None:
-        """Of its runs' figures, or of how many reported where not all have one; None of fewer than two runs that ended."""
-        cards = [card for card in every if card.campaign == campaign and card.is_whole]
-        cards.sort(key=lambda card: card.moment)
-        if len(cards) < 2:
-            return None
-        has_figures = all(card.figure is not None for card in cards)
-        low_high = [(card.low, card.high) for card in cards] if has_figures else []
-        axis = Axis.of(end for pair in low_high for end in pair)
-        most = max(card.n_private for card in cards) or 1
-        points = tuple(
-            Point(
-                x=f"{100 * (i + 0.5) / len(cards):.2f}",
-                y=_height(axis, card.figure or 0.0),
-                low=_height(axis, card.low),
-                high=_height(axis, card.high),
-                reported=f"{PEOPLE * card.n_private / most:.1f}",
-                earlier=f"{PEOPLE * (card.n_private - card.n_new) / most:.1f}",
-            )
-            for i, card in enumerate(cards)
+def draw_campaign(every: Iterable[Card], campaign: str) -> Chart | None:
+    """Return the last runs of a campaign, oldest first, with their figure, its interval and who reported; None of fewer than two
+    runs that ended.
+    """
+    cards = [card for card in every if card.campaign == campaign and card.is_whole]
+    cards.sort(key=lambda card: card.moment)
+    rows = [
+        Track(
+            name=units.date(card.created).partition(",")[0],
+            figure=card.says,
+            note=say("people", new=units.count(card.n_new), n=units.count(card.n_private)).text,
+            role="ours",
+            value=card.figure,
+            interval=None if card.figure is None else Span(low=card.low, high=card.high),
         )
-        first, last = (
-            card.says if has_figures else f"{units.count(card.n_private)} reports"
-            for card in (cards[0], cards[-1])
-        )
-        scale = 100.0 if cards[-1].says.endswith(units.SUFFIXES["share"]) else 1.0
-        ticks = (
-            tuple((_height(axis, tick), axis.label(tick, scale)) for tick in axis.ticks)
-            if has_figures
-            else ()
-        )
-        return cls(points, ticks, f"{first} to {last} in {units.count(len(cards))} runs")
+        for card in cards[-MOST_DRAWN:]
+    ]
+    scale = 100.0 if cards and cards[-1].says.endswith(units.SUFFIXES["share"]) else 1.0
+    return Chart.of(rows, scale=scale) if len(cards) > 1 else None
 
 
 def _find_figure(run: Run) -> tuple[float | None, Span, str]:
@@ -177,7 +143,3 @@ def _find_figure(run: Run) -> tuple[float | None, Span, str]:
     if average is None:
         return None, Span(low=0.0, high=0.0), ""
     return average.after, average.ends, average.unit.value(average.after)
-
-
-def _height(axis: Axis, value: float) -> str:
-    return f"{6 + (FIGURE - 12) * (axis.high - value) / (axis.high - axis.low):.1f}"

@@ -1,20 +1,14 @@
-"""Compute pictures as plain numbers for inline SVG, such as axes in percent, branches and bits of a report."""
+"""Compute pictures as plain numbers for inline SVG, such as axes in percent, rows of figures and bits of a report."""
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ldptree.models.description import CurveLine, CurvePoint, Node
-from tasks.page.data import Boxes
+from tasks.page.data import Boxes, Span
 from tasks.page.units import NARROW, fixed, in_words
 
-ROW = 3.5
-"""Height of a leaf's row, in rem."""
-WHOLE = 6.9
-"""Width of the branch that holds everybody, in rem."""
 SHORT = {
     "thousand": f"{NARROW}k",
     "million": f"{NARROW}m",
@@ -22,8 +16,6 @@ SHORT = {
     "trillion": f"{NARROW}tn",
 }
 """At a tick, which has little room."""
-SEAM = 0.1
-"""Percent of the tree's width by which a branch begins under the one before it, so that no gap is seen."""
 
 
 @dataclass(frozen=True)
@@ -75,199 +67,59 @@ def _round_step(size: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= size * (1 - 1e-9))
 
 
-@dataclass(frozen=True)
-class Branch:
-    """One node as it is drawn.
+@dataclass(frozen=True, kw_only=True)
+class Track:
+    """One row of a chart.
 
     Attributes:
-        node: what is drawn.
-        level: below the root.
-        middle: of its band, in rem from the top.
-        rows: the first row that it spans, and how many.
-        is_end: whether it is drawn with a row: a leaf, or a branch that is cut.
-        is_clear: whether it leads to a clear estimate.
-        children: as they are drawn.
+        name, figure, note: in words: what the row is of, its figure, and its interval or whatever else there is to say.
+        role: "ours", "pub" or "ref".
+        value, public: where the figure stands on the axis, and that of public rows; None where there is none.
+        interval, spread: around it.
+        draws: single figures.
+        is_own: whether it is the row that the others are compared with.
     """
 
-    node: Node
-    level: int
-    middle: float
-    rows: tuple[int, int]
-    is_end: bool
-    is_clear: bool
-    children: tuple[Branch, ...] = ()
-
-    @property
-    def thickness(self) -> float:
-        """Of its band."""
-        return max(WHOLE * max(self.node.share, 0.0), 0.08)
-
-
-def draw_tree(root: Node, is_open: Callable[[Node], bool]) -> Branch:
-    """The tree laid out in rows, one for each end."""
-
-    def lay(node: Node, level: int, first: int) -> Branch:
-        if not node.children or not is_open(node):
-            return Branch(node, level, (first + 0.5) * ROW, (first, 1), True, node.is_clear)
-        children, row = [], first
-        for child in node.children:
-            children.append(lay(child, level + 1, row))
-            row += children[-1].rows[1]
-        middle = (children[0].middle + children[-1].middle) / 2
-        clear = any(child.is_clear for child in children)
-        return Branch(node, level, middle, (first, row - first), False, clear, tuple(children))
-
-    return lay(root, 0, 0)
-
-
-def depth_of(branch: Branch) -> int:
-    """Levels below a branch."""
-    return max((1 + depth_of(child) for child in branch.children), default=0)
-
-
-def ribbons(root: Branch) -> list[tuple[str, bool]]:
-    """Paths of the bands between nodes, and whether they lead to a clear estimate; 100 wide."""
-    levels = max(depth_of(root), 1)
-    width = 100.0 / levels
-    paths: list[tuple[str, bool]] = []
-
-    def draw(branch: Branch) -> None:
-        total = sum(child.thickness for child in branch.children) or 1.0
-        top = branch.middle - branch.thickness / 2
-        for child in branch.children:
-            part = branch.thickness * child.thickness / total
-            x1 = max(branch.level * width - SEAM, 0.0)
-            x2 = 100.0 if child.is_end else child.level * width
-            bend = x1 + 0.55 * width, x1 + width
-            low, high = child.middle - child.thickness / 2, child.middle + child.thickness / 2
-            middle = (bend[0] + bend[1]) / 2
-            path = (
-                f"M{x1:.2f} {top:.2f}H{bend[0]:.2f}C{middle:.2f} {top:.2f} {middle:.2f} {low:.2f} {bend[1]:.2f} {low:.2f}"
-                f"H{x2:.2f}V{high:.2f}H{bend[1]:.2f}C{middle:.2f} {high:.2f} {middle:.2f} {top + part:.2f} "
-                f"{bend[0]:.2f} {top + part:.2f}H{x1:.2f}Z"
-            )
-            paths.append((path, child.is_clear))
-            top += part
-            draw(child)
-
-    draw(root)
-    return sorted(paths, key=lambda pair: pair[1])
+    name: str
+    figure: str
+    note: str = ""
+    role: str = "ref"
+    value: float | None = None
+    public: float | None = None
+    interval: Span | None = None
+    spread: Span | None = None
+    draws: tuple[float, ...] = ()
+    is_own: bool = False
 
 
 @dataclass(frozen=True)
-class Plot:
-    """A curve of stretches, 100 wide and 100 high, with its categories as rows."""
-
-    curve: CurveLine
-    x: Axis | None
-    y: Axis
-    line: str
-    public: str
-    band: str
-
-    @property
-    def named(self) -> Sequence[CurvePoint]:
-        """Points that are no stretch of numbers."""
-        return [point for point in self.curve.points if point.low is None]
-
-
-def draw_curve(curve: CurveLine) -> Plot:
-    """A curve as steps, or joined at the middles of its stretches where it is smooth."""
-    points = [point for point in curve.points if point.low is not None]
-    ends = [
-        (point.value - 2 * (point.sd or 0.0), point.value + 2 * (point.sd or 0.0)) for point in curve.points
-    ]
-    public = [point.public for point in curve.points if point.public is not None]
-    y = Axis.of([end for pair in ends for end in pair] + public)
-    if not points:
-        return Plot(curve, None, y, "", "", "")
-    x = Axis.of([end for point in points for end in (point.low, point.high) if end is not None])
-
-    def across(value: float) -> float:
-        return 100 * (value - x.low) / (x.high - x.low)
-
-    def down(value: float) -> float:
-        return 100 * (1 - (value - y.low) / (y.high - y.low))
-
-    def trace(values: Sequence[float]) -> list[str]:
-        path = []
-        for point, value in zip(points, values, strict=True):
-            low, high = across(point.low or 0.0), across(point.high or 0.0)
-            places = [(low + high) / 2] if curve.is_smooth else [low, high]
-            path += [f"{place:.2f} {down(value):.2f}" for place in places]
-        return path
-
-    lows = trace([point.value - 2 * (point.sd or 0.0) for point in points])
-    highs = trace([point.value + 2 * (point.sd or 0.0) for point in points])
-    has_band = any(point.sd for point in points)
-    shown = [point.public for point in points]
-    return Plot(
-        curve=curve,
-        x=x,
-        y=y,
-        line="M" + "L".join(trace([point.value for point in points])),
-        public="M" + "L".join(trace([value for value in shown if value is not None]))
-        if all(value is not None for value in shown)
-        else "",
-        band="M" + "L".join(lows + highs[::-1]) + "Z" if has_band else "",
-    )
-
-
-STRIP = 150.0
-"""Height of the epsilon strip, in px."""
-SPREAD = 7.0
-"""How far the dots of a column lie to each side, in px, so that those of the same height are told apart."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One epsilon of the strip, with its place in percent, its dots in px, and the height of their median."""
-
-    epsilon: float
-    x: str
-    dots: tuple[tuple[str, str], ...]
-    median: str
-    is_own: bool
-
-
-@dataclass(frozen=True)
-class Strip:
-    """Draws of a figure at several epsilons, the figure upward."""
+class Chart:
+    """Rows along one axis, with upright lines at figures that they are compared with, each with its words and its role."""
 
     axis: Axis
-    columns: tuple[Column, ...]
+    rows: tuple[Track, ...]
+    lines: tuple[tuple[float, str, str], ...] = ()
+    scale: float = 1.0
 
     @classmethod
-    def of(cls, draws: Sequence[tuple[float, Sequence[float]]], own: float, lines: Sequence[float]) -> Strip:
-        """Return the strip of ascending epsilons with figures. It marks `own`, and its axis holds `lines` as well."""
-        axis = Axis.of([*(value for _, figures in draws for value in figures), *lines])
-        columns = []
-        for number, (epsilon, figures) in enumerate(draws):
-            at = 12 + 88 * (number + 0.5) / len(draws)
-            beside = [
-                SPREAD * (2 * (i % 5) / 4 - 1) if len(figures) > 1 else 0.0 for i in range(len(figures))
-            ]
-            columns.append(
-                Column(
-                    epsilon=epsilon,
-                    x=f"{at:.2f}%",
-                    dots=tuple((f"{dx:.1f}", height(axis, y)) for dx, y in zip(beside, figures, strict=True)),
-                    median=height(axis, statistics.median(figures)),
-                    is_own=epsilon == own,
-                )
-            )
-        return cls(axis, tuple(columns))
+    def of(
+        cls, rows: Iterable[Track], lines: Iterable[tuple[float, str, str]] = (), *, scale: float = 1.0
+    ) -> Chart:
+        """Return a chart whose axis holds all figures and intervals of its rows, and its lines."""
+        rows, lines = tuple(rows), tuple(lines)
+        values = [value for value, _, _ in lines]
+        for row in rows:
+            spans = (span for span in (row.interval, row.spread) if span)
+            values += [*row.draws, *(end for span in spans for end in (span.low, span.high))]
+            values += [value for value in (row.value, row.public) if value is not None]
+        return cls(Axis.of(values), rows, lines, scale)
 
     @property
-    def half(self) -> str:
-        """Half of a column's width, in percent."""
-        return f"{46 / len(self.columns):.2f}%"
-
-
-def height(axis: Axis, value: float) -> str:
-    """Return the place of a value on an upright axis of the strip, in px from the top."""
-    share = (value - axis.low) / (axis.high - axis.low)
-    return f"{8 + (STRIP - 16) * (1 - min(max(share, 0.0), 1.0)):.2f}"
+    def heads(self) -> list[tuple[str, str, str, str]]:
+        """Return of each line its place, its words, the side of the line they stand on, and its role."""
+        first = min((value for value, _, _ in self.lines), default=0.0)
+        sides = {True: "e", False: "s"} if len(self.lines) > 1 else {True: "s"}
+        return [(self.axis.at(value), text, sides[value == first], role) for value, text, role in self.lines]
 
 
 def place_boxes(boxes: Boxes) -> list[tuple[int, int]]:

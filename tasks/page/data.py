@@ -304,15 +304,11 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Influence:
-    """The influence of dishonest holders on the totals (`ldptree.mechanisms.oracles.Influence`).
-
-    `push`: the most that one moves the sum of labels, or of errors, in one cell, in the label's unit.
-    """
+    """The influence of dishonest holders on the totals (`ldptree.mechanisms.oracles.Influence`)."""
 
     one: float
     one_percent: float
     at_once: int
-    push: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import heapq
 import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count as ticket
 from urllib.parse import quote
 
 from ldptree.models.corrected import LEAST_OF_PUBLIC
@@ -26,18 +24,13 @@ from tasks.page.captions import (
     Sentence,
     say,
 )
-from tasks.page.charts import Axis, Branch, draw_tree
 from tasks.page.data import AtEpsilon, Check, Run, Score
 from tasks.page.privacy import BEFORE, list_actors, say_mechanism, say_question
 from tasks.page.summary import FEW_CLASSES, find_reference, has_groups, name_score, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
 
-MOST_ENDS, MOST_LEVELS = 8, 4
-"""Ends of the tree that are drawn, and levels of it below the root."""
-ALL_ENDS = 12
-"""A tree of no more cells is drawn whole, down to that level."""
 MOST_CLASSES = 5
-"""Small bars in an end of the tree, where there are several classes."""
+"""Of a node of the tree, outputs that are written."""
 TABLED_CELLS = 400
 LISTED_CHECKS = 400
 THREE_ROUNDINGS = 0.0015
@@ -93,73 +86,6 @@ def _plain(text: str) -> str:
     return escape_cell(re.sub(r"^\+(?=\d)", "", "" if plain == "-" else plain))
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A tree as it is drawn, with its branches, the axis and unit of its bars, and whether branches are cut and bars
-    have errors. With several classes, `classes` are those with a small bar at each end.
-    """
-
-    root: Branch
-    axis: Axis
-    unit: Unit
-    is_cut: bool
-    has_errors: bool
-    classes: tuple[int, ...]
-
-    @property
-    def ends(self) -> list[Branch]:
-        """The rows, from the top."""
-        return list(_ends(self.root))
-
-
-def _ends(branch: Branch) -> list[Branch]:
-    return [branch] if branch.is_end else [end for child in branch.children for end in _ends(child)]
-
-
-def draw(run: Run) -> Tree | None:
-    """The tree with its largest branches open; None where there is none."""
-    root = run.model.tree
-    if root is None or not root.children:
-        return None
-    opened = open_nodes(root, ALL_ENDS if root.cells <= ALL_ENDS else MOST_ENDS)
-    drawn = draw_tree(root, lambda node: id(node) in opened)
-    unit, classes = cell_unit(run), drawn_classes(run)
-    values: list[float] = []
-    ends = [end.node for end in _ends(drawn)]
-    bars = [shown_estimate(run, node) for node in ends]
-    for shown in [*bars, *(node.estimates[label] for node in ends for label in classes)]:
-        values += shown.ends
-    if run.model.figure == "share":
-        values = [min(max(value, 0.0), 1.0) for value in values] + [0.0, 1.0]
-    cut = any(end.node.children for end in _ends(drawn))
-    has_errors = any(bar.sd is not None for bar in bars)
-    return Tree(drawn, Axis.of(values, zero=True), unit, cut, has_errors, classes)
-
-
-def drawn_classes(run: Run) -> tuple[int, ...]:
-    """Return the classes drawn at each end of the tree, in order. With many classes, these are the clearest in any cell
-    or the largest overall.
-    """
-    model = run.model
-    if len(model.outputs) < 2 or model.tree is None:
-        return ()
-    whole = model.tree.estimates
-    cells = model.cells or (model.tree,)
-
-    def rank(output: int) -> float:
-        if model.figure == "correction":
-            return max(cell.estimates[output].strength for cell in cells)
-        return whole[output].value
-
-    order = sorted(range(len(model.outputs)), key=lambda output: -rank(output))
-    return tuple(sorted(order[:MOST_CLASSES]))
-
-
-def shown_estimate(run: Run, node: Node | Cell) -> Estimate:
-    """Return the estimate of a node's bar, for the clearest correction, the first class or the decided one."""
-    return node.estimates[shown_output(run, node)]
-
-
 def shown_output(run: Run, node: Node | Cell) -> int:
     """Return the output that is shown."""
     model = run.model
@@ -170,26 +96,19 @@ def shown_output(run: Run, node: Node | Cell) -> int:
     return 0
 
 
+def say_estimates(run: Run, node: Node) -> list[tuple[str, str]]:
+    """Name and write the estimates of a node, of more than a few outputs the one that is shown."""
+    outputs, unit, shown = run.model.outputs, cell_unit(run), shown_output(run, node)
+    several = range(len(outputs)) if len(outputs) <= MOST_CLASSES else (shown,)
+    return [
+        (outputs[at] if len(outputs) > 1 else "", unit.estimate(node.estimates[at], with_unit=True))
+        for at in several
+    ]
+
+
 def name_output(run: Run, node: Node | Cell) -> str:
     """The output's name where there are several."""
     return run.model.outputs[shown_output(run, node)] if len(run.model.outputs) > 1 else ""
-
-
-def open_nodes(root: Node, most: int) -> set[int]:
-    """Return identities of nodes drawn with children, with most people, up to `most` ends and MOST_LEVELS."""
-    chosen: set[int] = set()
-    order = ticket()  # nodes that hold the same share are taken in the order they are met
-    waiting = [(-root.share, next(order), 0, root)]
-    ends = 1
-    while waiting and ends < most:
-        _, _, level, node = heapq.heappop(waiting)
-        if not node.children or level == MOST_LEVELS:
-            continue
-        chosen.add(id(node))
-        ends += len(node.children) - 1
-        for child in node.children:
-            heapq.heappush(waiting, (-child.share, next(order), level + 1, child))
-    return chosen
 
 
 def by_share(cells: Sequence[Cell]) -> list[tuple[int, Cell]]:
@@ -355,9 +274,14 @@ def tabulate_scores(run: Run) -> Table:
     return Table("As a table", heads, rows, marked, notes, of="scores", short=short)
 
 
+def list_epsilons(run: Run) -> tuple[AtEpsilon, ...]:
+    """Return the draws at other epsilons, or what would be found there; () of neither."""
+    return run.finds or (run.scores.epsilons if run.scores else ())
+
+
 def tabulate_strip(run: Run) -> Table | None:
     """Tabulate what the noise of other epsilons would have given, or what would be found there; None of neither."""
-    points = run.finds or (run.scores.epsilons if run.scores else ())
+    points = list_epsilons(run)
     if not points:
         return None
     own = tuple(at for at, point in enumerate(points) if point.epsilon == run.privacy.epsilon)
@@ -476,8 +400,7 @@ def tabulate_bins(run: Run) -> Table | None:
 
 def tabulate_curve(run: Run, curve: CurveLine) -> Table:
     """A curve in figures."""
-    unit = label_unit(run)
-    has_public = any(point.public is not None for point in curve.points)
+    unit, has_public = label_unit(run), any(point.public is not None for point in curve.points)
     rows = []
     for point in curve.points:
         low, high = point.low or 0.0, point.high or 0.0

@@ -82,7 +82,7 @@ def draw_groups(run: Run) -> Groups | None:
         heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
         caption=say("groups correction" if corrects else "groups shares"),
         axis=_axis(run, rows),
-        scale=100.0 if run.label == "class" else 1.0,
+        scale=units.scale(run),
         rows=tuple(rows),
         corrects=corrects,
     )
@@ -92,10 +92,8 @@ def _axis(run: Run, rows: Sequence[Row]) -> Axis:
     """All shares from 0 to 1; of numbers those that are drawn."""
     if run.label == "class":
         return Axis(0.0, 1.0, (0.0, 0.5, 1.0))
-    values = [
-        value for row in rows for value in (row.public, row.ours, *(row.ends or ())) if value is not None
-    ]
-    return Axis.of(values)
+    values = (value for row in rows for value in (row.public, row.ours, *(row.ends or ())))
+    return Axis.of(value for value in values if value is not None)
 
 
 def _figures(run: Run, cell: Cell) -> Pair:

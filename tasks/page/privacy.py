@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
-from tasks.page.captions import ABOUT, ACTORS, ALIKE, CLAIMS, MECHANISMS, NOBODY, SAYS, SHAPES, Sentence, say
+from tasks.page.captions import ACTORS, ALIKE, CLAIMS, MECHANISMS, NOBODY, SAYS, SHAPES, Sentence, say
 from tasks.page.data import AskedQuestion, Privacy, Run
-from tasks.page.summary import say_asked
-from tasks.page.units import Unit, label_unit
+from tasks.page.units import Unit
 
 MOST_WARNINGS = 3
 BEFORE = 0.01
@@ -60,16 +59,16 @@ def say_protection(run: Run) -> str:
     return say("release", epsilon=units.epsilon(run.privacy.epsilon)).text
 
 
-def say_question(asked: AskedQuestion, target: str) -> str:
-    """Say what a question asks."""
+def say_question(asked: AskedQuestion, target: str, *, n_outputs: int = 1) -> str:
+    """Say what a question asks. `n_outputs` is of a public model that is corrected, whose error is reported on one of them."""
     question = asked.question
-    return ABOUT[question.about].format(
+    one = f", for one of {n_outputs} classes that a coin picks" if n_outputs > 1 else ""
+    return SAYS[f"asked {question.about}"].format(
         target=target.replace("_", " "),
         feature=asked.column,
         shape=SHAPES[question.shape].format(feature=asked.column),
-        values=units.count(question.figures.get("values", 0)),
-        cells=units.count(question.figures.get("cells", 0)),
-        columns=units.count(question.figures.get("columns", 0)),
+        one=one,
+        **{name: units.count(question.figures.get(name, 0)) for name in ("values", "cells", "columns")},
     )
 
 
@@ -91,90 +90,64 @@ def say_person(run: Run) -> Sentence:
     return say("who column", holder=run.privacy.holder, nouns=run.nouns)
 
 
-def _left(run: Run) -> tuple[Sentence, ...]:
-    """List all that leaves a holder, which is answers, what is drawn with them, and what is shown beside them."""
-    privacy = run.privacy
-    if privacy.features:
-        rounds = say(
-            "rounds",
-            rounds=units.plural(len(privacy.asked), "question", "questions"),
-            most=units.plural(privacy.most_answers, "question", "questions"),
-        )
-        shown = [] if privacy.mask_release == "none" else [say(f"shown {privacy.mask_release}")]
-        return (rounds, *shown)
-    last, first = privacy.asked[-1].question, _asked_first(run)
-    sentences = [
-        say(
-            f"asked {last.about}",
-            cells=say_asked(run, int(last.figures["cells"])),
-            noun=run.noun,
-            target=run.target,
-            values=units.count(last.figures["values"]),
-        )
-    ]
-    sentences += [
-        say(
-            "asked first",
-            n=units.count(asked.n_asked),
-            columns=units.count(asked.question.figures["columns"]),
-            values=units.count(asked.question.figures["values"]),
-        )
-        for asked in first
-    ]
-    drawn = ["column"] if first else []
-    if last.about == "cell and error" and len(run.model.outputs) > 1:
-        drawn.append("class")
-    return (*sentences, say("drawn", what=" or ".join(drawn))) if drawn else tuple(sentences)
-
-
-def _asked_first(run: Run) -> list[AskedQuestion]:
-    """Say what some were asked instead of the last question."""
-    return [asked for asked in run.privacy.asked if asked.question.about == "error along columns"]
-
-
 def _asked(run: Run) -> tuple[Sentence, ...]:
-    """Say what was sent to the last question, or in the conversation if there is none."""
-    last, sentences = run.privacy.asked[-1].question, [*_left(run)]
-    if run.privacy.features:
-        if run.privacy.n_never_asked:
-            sentences.append(say("never asked", n=units.count(run.privacy.n_never_asked)))
-        return (*sentences, say("roles"))
-    figures = last.figures
-    if figures["values"] == figures["cells"] * figures["levels"] + 1:
-        sentences.append(say("one stands for else", values=units.count(figures["values"])))
-    if "low" in figures:
-        key = "ends sent" if "label_noise_sd" in figures else "ends"
-        unit = Unit("share" if run.label == "class" else "number", run.label_sd, run.unit)
-        ends = (
-            (units.raw_number(figures["low"]), units.raw_number(figures["high"]))
-            if run.label == "class"
-            else (unit.bare(figures["low"]), unit.value(figures["high"]))
-        )
-        sentences.append(say(key, low=ends[0], high=ends[1], levels=units.count(figures["levels"])))
-    sentences.append(say("mechanism", how=say_mechanism(last), name=last.mechanism.replace("_", " ")))
-    sentences += _coins(run, last, [asked.question for asked in _asked_first(run)])
-    if run.privacy.form == "reports":
-        n = units.plural(sum(asked.n_asked for asked in run.privacy.asked), "report was", "reports were")
-        sentences.append(say("reports written", reports=n))
-    return tuple(sentences)
+    """Say what leaves a person: each question, or of a conversation in rounds how many there were, and what people show."""
+    facts = run.privacy
+    if not facts.features:
+        return tuple(sentence for asked in facts.asked for sentence in _say_sent(run, asked))
+    rounds = say(
+        "rounds",
+        rounds=units.plural(len(facts.asked), "question", "questions"),
+        most=units.plural(facts.most_answers, "question", "questions"),
+    )
+    shown = [] if facts.mask_release == "none" else [say(f"shown {facts.mask_release}")]
+    never = [say("never asked", n=units.count(facts.n_never_asked))] if facts.n_never_asked else []
+    return (rounds, *shown, *never, say("roles"))
 
 
-def _coins(run: Run, question: QuestionDescription, first: Sequence[QuestionDescription]) -> list[Sentence]:
-    """Say how the coins of a question fall, and beside each those of the questions that some were asked `first`."""
-    figures, sentences = question.figures, []
-    for key, names in {"chances": ("p", "q"), "label chance": ("label_p",)}.items():
-        sources = [("", figures), *((" first", other.figures) for other in first)]
-        sentences += [
-            say(f"{key}{of}", **{name: units.chance(drawn[name]) for name in names})
-            for of, drawn in sources
-            if names[0] in figures and names[0] in drawn
-        ]
+def _say_sent(run: Run, asked: AskedQuestion) -> list[Sentence]:
+    """Say how many a question was put to, what it asks, what can be sent, and how its coins fall."""
+    question, figures = asked.question, asked.question.figures
+    n_outputs = len(run.model.outputs) if question.about == "cell and error" else 1
+    what = say_question(asked, run.target, n_outputs=n_outputs)
+    written: dict[str, str] = {
+        name: units.chance(figures[name]) for name in ("p", "q", "label_p") if name in figures
+    }
     if "noise_sd" in figures:
-        sentences.append(say("noise", sd=units.decimal(figures["noise_sd"])))
+        written["noise_sd"] = units.decimal(figures["noise_sd"])
     if "label_noise_sd" in figures:
         unit = Unit("number", run.label_sd, run.unit)
-        sentences.append(say("label noise", sd=unit.value(figures["label_noise_sd"])))
-    return sentences
+        written["label_noise_sd"] = unit.value(figures["label_noise_sd"])
+    coins = [
+        SAYS[f"coins {name}"].format(**written)
+        for name in ("p", "label_p", "noise_sd", "label_noise_sd")
+        if name in written
+    ]
+    sent = say(
+        "sent",
+        n=units.plural(asked.n_asked, run.noun, run.nouns),
+        what=what[0].lower() + what[1:],
+        values=units.count(figures["values"]),
+        how=say_mechanism(question),
+        name=question.mechanism.replace("_", " "),
+        coins="".join(coins),
+    )
+    return [replace(sent, key=f"asked {question.about}"), *_say_ends(run, question)]
+
+
+def _say_ends(run: Run, question: QuestionDescription) -> list[Sentence]:
+    """Say into what range a number is moved before it leaves, where one does."""
+    figures = question.figures
+    if "low" not in figures:
+        return []
+    unit = Unit("number", run.label_sd, run.unit)
+    low, high = (
+        (units.raw_number(figures["low"]), units.raw_number(figures["high"]))
+        if run.label == "class"
+        else (unit.bare(figures["low"]), unit.value(figures["high"]))
+    )
+    key = "ends sent" if "label_noise_sd" in figures else "ends"
+    return [say(key, low=low, high=high, levels=units.count(figures["levels"]))]
 
 
 def _protected(run: Run) -> Sentence:
@@ -262,31 +235,8 @@ def _liars(run: Run) -> tuple[Sentence, ...]:
         return (say("no bound", where=where),)
     # whoever draws the class that they are asked about, or claims to, is asked the same as these
     n_same = max(n_reports / (len(run.model.outputs) if run.model.figure == "correction" else 1), 1.0)
-    sentences = [
-        say("liar", one=units.decimal(force.one, 1), where=where),
-        say("liars", share=units.percent(force.one_percent / n_same)),
-    ]
-    if force.push is not None:
-        unit = (
-            label_unit(run, signed=True) if run.label == "class" else Unit("number", run.label_sd, run.unit)
-        )
-        size = max(n_same / max(run.n_cells, 1), 1.0)
-        many = math.ceil(n_reports / 100) * force.push
-        sentences.append(
-            say(
-                "push",
-                size=units.count(size),
-                one=_bound(unit, force.push / size),
-                many=_bound(unit, many / size),
-            )
-        )
-    return tuple(sentences)
-
-
-def _bound(unit: Unit, value: float) -> str:
-    """A positive bound, never written as nothing."""
-    text = unit.error(value / 2).removeprefix(f"±{units.FIXED}")
-    return f"{text}{units.FIXED}{'points' if unit.kind == 'points' else unit.name}".rstrip()
+    together = say("liars", share=units.percent(force.one_percent / n_same))
+    return say("liar", one=units.decimal(force.one, 1), where=where), together
 
 
 def _open(run: Run) -> tuple[Sentence, ...]:

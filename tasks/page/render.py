@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from ldptree.models.description import CurveLine, Estimate
 from ldptree.plain_text import escape_markdown, make_visible
 from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, GLOSSARY, Sentence, say
-from tasks.page.cards import Card, Trend
-from tasks.page.charts import Axis, Strip
-from tasks.page.data import Example, Run, SentNumber
+from tasks.page.cards import Card, draw_campaign
+from tasks.page.charts import Chart, Track
+from tasks.page.data import Example, Run, Score, SentNumber, Span
 from tasks.page.findings import Table
 from tasks.page.groups import draw_groups
 from tasks.page.ruler import draw_ruler
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_LISTED = 50
+MOST_POINTS = 12
+"""Points of a curve that are drawn."""
 SECTIONS: dict[str, Callable[[Run], Table | None]] = {
     "cells": findings.tabulate_cells,
     "mistakes": findings.tabulate_mistakes,
@@ -31,25 +34,9 @@ SECTIONS: dict[str, Callable[[Run], Table | None]] = {
 """Tables that are folded under "Everything else", in order; a run that a table says nothing of goes without it."""
 
 
-KNOWN: dict[str, Any] = {
-    "say": say,
-    "glossary": GLOSSARY,
-    "chips": CHIPS,
-    "count": units.count,
-    "plural": units.plural,
-    "units": units,
-    "charts": charts,
-    "summary": summary,
-    "findings": findings,
-    "privacy": privacy,
-    "draw_groups": draw_groups,
-}
-"""Names that every template knows."""
-
-
-def render(run: Run, weeks: Trend | None = None) -> str:
+def render(run: Run, weeks: Chart | None = None) -> str:
     """Return the run's page as one HTML file that loads nothing, with the runs of its campaign so far."""
-    learned = {"strip": None} if run.failure else _learned(run)
+    learned = {} if run.failure else _learned(run)
     return fill("page.html.j2", run=run, weeks=weeks, ruler=draw_ruler(run), **_making(run), **learned)
 
 
@@ -64,7 +51,7 @@ def render_index(cards: Mapping[str, Card]) -> str:
             name: next((f for f, card in newest if card.campaign == name and card.is_whole), None)
             for name in campaigns
         },
-        trends={name: Trend.of(cards.values(), name) for name in campaigns},
+        trends={name: draw_campaign(cards.values(), name) for name in campaigns},
     )
 
 
@@ -106,21 +93,16 @@ def _data(run: Run) -> list[Sentence]:
 
 def _learned(run: Run) -> dict[str, Any]:
     """Return the values that the templates of a finished run need."""
-    tree = findings.draw(run)
     return {
         "rows_of": _whose(run),
         "guesses": _guesses(run),
-        "tree": tree,
-        "ribbons": charts.ribbons(tree.root) if tree else [],
-        "step": 46.4 / max(charts.depth_of(tree.root), 1) if tree else 0,
-        "tree_classes": _classes(run, tree) if tree and tree.classes else None,
-        "tree_caption": _tree_caption(run),
+        "tree": run.model.tree if run.model.tree and run.model.tree.children else None,
         "sections": [tabulate(run) for tabulate in SECTIONS.values()] + findings.tabulate_statements(run),
-        "curves": [charts.draw_curve(curve) for curve in run.model.curves],
+        "curves": [(curve, *draw_curve(run, curve)) for curve in run.model.curves],
         "answers": privacy.answers(run, shown=_shown(run)),
+        "scores": draw_scores(run) if run.scores else None,
+        "strip": draw_epsilons(run),
         **_example(run),
-        **(_scores(run) if run.scores else {}),
-        **_strip(run),
     }
 
 
@@ -163,24 +145,6 @@ def _guesses(run: Run) -> list[tuple[int, str, str, Sentence]]:
     )
     n = min(round(100 * best(epsilon)), 100)
     return [(50, "50", "ref", say("guess before", noun=run.noun)), (n, write(epsilon), "ours", after)]
-
-
-def _classes(run: Run, tree: findings.Tree) -> Sentence:
-    """Return the classes that the small bars of an end are of."""
-    outputs = run.model.outputs
-    key = "classes" if len(tree.classes) == len(outputs) else "classes some"
-    return say(key, classes=", ".join(f"“{outputs[code]}”" for code in tree.classes), n=len(outputs))
-
-
-def _tree_caption(run: Run) -> Sentence:
-    what = f"chance of “{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "chance of a class"
-    return say(
-        f"tree {run.model.figure}",
-        nouns=run.nouns,
-        what=what if run.label == "class" else "answer",
-        output=f"“{run.model.outputs[0]}”" if len(run.model.outputs) == 1 else "a class",
-        target=run.target,
-    )
 
 
 def _example(run: Run) -> dict[str, Any]:
@@ -231,62 +195,84 @@ def _true_answer(run: Run, example: Example) -> Sentence:
     return say("example number", kind=kind, cell=cell, level=unit.with_name(level))
 
 
-def _scores(run: Run) -> dict[str, Any]:
+def draw_scores(run: Run) -> Chart:
+    """Return every model with its figure and interval, and ours with the spread of redraws."""
     assert run.scores is not None
-    scores = run.scores
-    ends = [end for score in scores.models for end in (score.interval.low, score.interval.high)]
-    limit, axis = scores.find("non_private"), Axis.of(ends)
+    unit = units.score_unit(run)
+    rows = [
+        Track(
+            name=summary.name_score(run, score),
+            figure=unit.value(score.figure),
+            note=findings.say_interval(run, score),
+            role=score.role,
+            value=score.figure,
+            interval=score.interval,
+            spread=score.spread,
+            is_own=score.key == "ours",
+        )
+        for score in run.scores.ordered
+    ]
     without = "public model" if run.model.figure == "correction" else "without reports"
-    lines = [(scores.find("public_only"), without, "pub"), (limit, "one tree, no privacy", "ref")]
-    named = [(score, text, role) for score, text, role in lines if score]
-    leftmost = min((score.figure for score, _, _ in named), default=0.0)
-    return {
-        "axis": axis,
-        "score_lines": [
-            (axis.at(score.figure), text, "e" if score.figure == leftmost and len(named) > 1 else "s", role)
-            for score, text, role in named
-        ],
-        "scores_table": findings.tabulate_scores(run),
-        "scores_caption": say(
-            "scores",
-            figure="Predicted correctly" if run.label == "class" else "Mean squared error",
-            better="" if run.label == "class" else "Lower is better.",
-        ),
-        "scores_notes": [*filter(None, [_note_scores(run)]), *summary.costs(run)],
-    }
+    lines = ((run.scores.find("public_only"), without, "pub"), _limit(run))
+    return Chart.of(rows, [(s.figure, text, role) for s, text, role in lines if s], scale=units.scale(run))
 
 
-def _note_scores(run: Run) -> Sentence | None:
-    """Say how far redraws of the noise spread; or why there are none."""
+def draw_epsilons(run: Run) -> Chart | None:
+    """Return the draws of the noise at other epsilons, or what would be found there; None of neither."""
+    table, points = findings.tabulate_strip(run), findings.list_epsilons(run)
+    if table is None:
+        return None
+    rows = [
+        Track(
+            name=f"ε = {head}",
+            figure=figure,
+            note=note,
+            role="ours" if point.epsilon == run.privacy.epsilon else "ref",
+            draws=point.draws if not run.finds or findings.is_possible(run, point) else (),
+            is_own=point.epsilon == run.privacy.epsilon,
+        )
+        for point, (head, figure, note) in zip(points, ((*row, "")[:3] for row in table.rows), strict=True)
+    ]
+    lines = ((summary.find_reference(run), "public rows", "pub"), _limit(run)) if run.scores else ()
+    return Chart.of(rows, [(s.figure, text, role) for s, text, role in lines if s], scale=units.scale(run))
+
+
+def draw_curve(run: Run, curve: CurveLine) -> tuple[Chart, Table]:
+    """Return the predictions along a column, of its stretches and categories some, and the table of all."""
+    table, unit, rows = findings.tabulate_curve(run, curve), units.label_unit(run), []
+    every = -(-len(curve.points) // MOST_POINTS)
+    for (name, *_), point in zip(table.rows[::every], curve.points[::every], strict=True):
+        low, high = Estimate(value=point.value, sd=point.sd).ends
+        rows.append(
+            Track(
+                name=name,
+                figure=unit.value(point.value),
+                note="" if point.public is None else say("beside", public=unit.bare(point.public)).text,
+                role="ours",
+                value=point.value,
+                interval=None if point.sd is None else Span(low=low, high=high),
+                public=point.public,
+            )
+        )
+    return Chart.of(rows, scale=units.scale(run)), table
+
+
+def _limit(run: Run) -> tuple[Score | None, str, str]:
+    """Return the tree without privacy, its words and its role."""
+    return (run.scores and run.scores.find("non_private")) or None, "one tree, no privacy", "ref"
+
+
+def _note_scores(run: Run) -> list[Sentence]:
+    """Say how far redraws of the noise spread, or why there are none, and what got worse."""
     assert run.scores is not None
     spread, unit = run.scores.ours.spread, units.score_unit(run)
-    if spread is None:
-        return say("no strip") if run.privacy.features else None
-    last = run.scores.redraws - 1
-    within = round(0.95 * last) - round(0.05 * last) + 1
-    low, high = unit.bare(spread.low), unit.value(spread.high)
-    return say("spread", n=within, draws=run.scores.redraws, low=low, high=high)
-
-
-def _strip(run: Run) -> dict[str, Any]:
-    """The picture of other epsilons; nothing where there are no draws, nor a forecast."""
-    table = findings.tabulate_strip(run)
-    if table is None:
-        return {"strip": None}
-    common = {"strip_table": table, "strip_says": findings.say_strip(run)}
-    if run.finds:
-        finds = [(find.epsilon, find.draws) for find in run.finds if findings.is_possible(run, find)]
-        strip = Strip.of(finds, run.privacy.epsilon, [0.0]) if finds else None
-        return {"strip": strip, "strip_lines": [], "strip_of": "Smallest error found", **common}
-    assert run.scores is not None
-    reference, limit = summary.find_reference(run), run.scores.find("non_private")
-    draws = [(at_epsilon.epsilon, at_epsilon.draws) for at_epsilon in run.scores.epsilons]
-    lines = ((reference, "public rows", "pub"), (limit, "one tree, no privacy", "ref"))
-    named = [(score.figure, text, role) for score, text, role in lines if score]
-    strip = Strip.of(draws, run.privacy.epsilon, [figure for figure, _, _ in named])
-    drawn = [(charts.height(strip.axis, figure), text, role) for figure, text, role in named]
-    figure = "Predicted correctly" if run.label == "class" else "Mean squared error"
-    return {"strip": strip, "strip_lines": drawn, "strip_of": figure, **common}
+    notes = [say("no strip")] if run.privacy.features and spread is None else []
+    if spread is not None:
+        last = run.scores.redraws - 1
+        within = round(0.95 * last) - round(0.05 * last) + 1
+        low, high = unit.bare(spread.low), unit.value(spread.high)
+        notes.append(say("spread", n=within, draws=run.scores.redraws, low=low, high=high))
+    return [*notes, *summary.costs(run)]
 
 
 def summarize(run: Run) -> str:
@@ -344,3 +330,20 @@ def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
         *(tuple(escape_markdown(value) for value in row) for row in rows),
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+KNOWN: dict[str, Any] = {
+    "say": say,
+    "glossary": GLOSSARY,
+    "chips": CHIPS,
+    "count": units.count,
+    "plural": units.plural,
+    "units": units,
+    "charts": charts,
+    "summary": summary,
+    "findings": findings,
+    "privacy": privacy,
+    "draw_groups": draw_groups,
+    "note_scores": _note_scores,
+}
+"""Names that every template knows."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
-from ldptree.models.description import Condition, Estimate, Node
+from ldptree.models.description import Condition, Estimate
 from tasks.page.data import Run
 
 NARROW = "\u202f"
@@ -117,11 +117,9 @@ def cut(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[:half].rstrip()}…{name[-half + 1 :].lstrip()}"
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str], last: str = "and") -> str:
     """Join words as a person would, such as "a, b and c"."""
-    if len(words) < 2:
-        return "".join(words)
-    return ", ".join(words[:-1]) + " and " + words[-1]
+    return f" {last} ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
 
 
 def digits_of(size: float) -> int:
@@ -298,6 +296,11 @@ def cell_unit(run: Run) -> Unit:
     return label_unit(run, signed=run.model.figure == "correction")
 
 
+def scale(run: Run) -> float:
+    """Return the factor of an axis's labels, which are percents of shares."""
+    return 100.0 if run.label == "class" else 1.0
+
+
 def score_unit(run: Run) -> Unit:
     """Return the unit of the chief score, which is the accuracy or the mean squared error."""
     if run.label == "class":
@@ -310,25 +313,18 @@ def error_unit(errors: Iterable[float]) -> Unit:
     return Unit("number", min((error for error in errors if error > 0), default=1.0))
 
 
-def say_condition(
-    condition: Condition, unit: str = "", *, is_named: bool = True, is_whole: bool = False
-) -> str:
+def say_condition(condition: Condition, unit: str = "", *, is_whole: bool = False) -> str:
     """Write a condition in words. "trip miles 2.5 to 7" has 7 and not 2.5, and "hour 3 to 7" of whole numbers has both.
 
-    Args:
-        condition: the condition.
-        unit: what the numbers of its column are measured in.
-        is_named: whether a stretch has its column.
-        is_whole: whether its column has whole numbers alone.
+    `unit` is what the numbers of its column are measured in, `is_whole` whether its column has whole numbers alone.
     """
     column = condition.column.replace("_", " ")
     if condition.low is not None or condition.high is not None:
-        stretch = _say_stretch(condition, unit, is_whole=is_whole and not condition.is_about)
-        return f"{column} {stretch}" if is_named else stretch
+        return f"{column} {_say_stretch(condition, unit, is_whole=is_whole and not condition.is_about)}"
     levels = ["missing" if level.lower() in MISSING else level for level in condition.levels or MISSING[1:]]
     if levels == ["missing"]:
         return f"{column} is {'known' if condition.is_not else 'missing'}"
-    return f"{column} is {'not ' if condition.is_not else ''}{_or(levels)}"
+    return f"{column} is {'not ' if condition.is_not else ''}{listed(levels, 'or')}"
 
 
 def _say_stretch(condition: Condition, unit: str, *, is_whole: bool) -> str:
@@ -348,27 +344,12 @@ def _say_stretch(condition: Condition, unit: str, *, is_whole: bool) -> str:
     return f"up to {last}"
 
 
-def _or(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _say_of(condition: Condition, run: Run, *, is_named: bool = True) -> str:
-    unit, is_whole = run.units.get(condition.column, ""), condition.column in run.whole
-    return say_condition(condition, unit, is_named=is_named, is_whole=is_whole)
-
-
-def say_split(node: Node, previous: Node | None, run: Run) -> str:
-    """Say what tells a node from its parent; a stretch of the column of the node drawn right above it goes without a name."""
-    if previous is None or len(node.conditions) != 1:
-        return say_path(node.conditions, run)
-    columns = {condition.column for condition in (*previous.conditions, *node.conditions)}
-    (condition,) = node.conditions
-    return _say_of(condition, run, is_named=len(columns) > 1)
-
-
 def say_path(path: Sequence[Condition], run: Run, most: int = 6) -> str:
     """The conditions of a cell; of more than `most` the first and the last ones, which tell neighbours apart."""
-    conditions = [_say_of(condition, run) for condition in path]
+    conditions = [
+        say_condition(each, run.units.get(each.column, ""), is_whole=each.column in run.whole)
+        for each in path
+    ]
     if not conditions:
         return f"all {run.nouns}"
     if len(conditions) > most:

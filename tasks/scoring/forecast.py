@@ -176,12 +176,10 @@ def _read_rows(part: PublicPart, asking: Asking) -> KnownRows:
     protects = np.zeros((table.num_rows, encoding.n_encoded), bool)
     if FAMILIES[asking.estimator].in_rounds:
         protects = protects_of(encoding, table, part.features)
-    n = int(usable.sum())
     return KnownRows(
         encoding=encoding,
         raw=raw[usable],
         labels=labels[usable],
         label=label,
         protects=protects[usable],
-        chance=np.full(n, 1.0 / max(n, 1)),
     )

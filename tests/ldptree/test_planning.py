@@ -33,7 +33,7 @@ from ldptree.planning.forecast import Forecaster
 from ldptree.planning.known_rows import KnownRows
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
 from ldptree.planning.monotone import rise
-from ldptree.planning.people import Difference, LabelLaw, Split, differ, draw_region
+from ldptree.planning.people import Difference, LabelLaw, Split, draw_region, plant
 
 ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
 LABELS = {
@@ -56,7 +56,6 @@ def public_rows(label, n=600, seed=0):
         labels=(y > 0.5).astype(np.int64) if label == "class" else np.clip(y, -0.5, 1.5),
         label=(0, 1) if label == "class" else (-0.5, 1.5),
         protects=np.tile([False, False, True], (n, 1)),
-        chance=np.full(n, 1 / n),
     )
 
 
@@ -206,9 +205,8 @@ def test_the_smallest_error_falls_with_epsilon_and_at_the_own_one_is_that_of_the
 
 def test_a_planted_class_moves_by_the_stated_amount_and_only_in_the_region():
     rows = public_rows("class", 6000)
-    planted = differ(rows, Difference(size=0.2, share=0.5), np.random.default_rng(4))
+    planted = plant(rows, Difference(size=0.2, share=0.5), np.random.default_rng(4))
     assert np.mean(planted.labels != rows.labels) == pytest.approx(0.1, abs=0.03)
-    assert differ(rows, None, np.random.default_rng(4)) is rows
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -224,19 +222,12 @@ def test_a_difference_is_planted_in_the_stated_share_of_the_people_also_where_co
     )  # the same rows, however often they are there
 
 
-@pytest.mark.parametrize("size", [None, 0.2])
-def test_people_and_the_rows_that_they_have_their_features_from_differ_alike(size):
-    split = split_of(public_rows("class", 4000))
-    difference = None if size is None else Difference(size=size, share=0.5)
-    held, people = (
-        differ(one, difference, np.random.default_rng(3), is_elsewhere=True)
-        for one in (split.held, split.people)
-    )
-    shares = [one.chance @ one.labels for one in (held, people)]
-    assert shares[0] == pytest.approx(shares[1], abs=0.03)
-    assert split.of_people(held.chance) / held.chance.sum() == pytest.approx(
-        people.chance * people.n / held.n
-    )
+def test_people_and_the_rows_that_they_have_their_features_from_differ_alike():
+    split, difference = split_of(public_rows("class", 4000)), Difference(size=0.2, share=0.5)
+    held, people = (plant(rows, difference, np.random.default_rng(3)) for rows in (split.held, split.people))
+    assert held.labels.mean() == pytest.approx(people.labels.mean(), abs=0.03)
+    moved = abs(people.labels.mean() - split.people.labels.mean())
+    assert moved == pytest.approx(0.1, abs=0.01)
 
 
 def test_no_row_is_fitted_on_and_scored():
@@ -279,7 +270,7 @@ def test_many_people_played_by_few_public_rows_gain_what_a_population_gains(labe
             answers = learner.predict_publicly(rows), learner.learn(people, 200_000, 4.0, rows, seed)
             before, after = (np.repeat(one, people.n // rows.n) for one in answers)
             worse = (before - people.labels) ** 2 - (after - people.labels) ** 2
-            gains.append(people.chance @ worse)
+            gains.append(worse.mean())
         found.append(gains)
     played, true = np.mean(found, axis=0)
     assert played == pytest.approx(true, abs=near)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from chain import RoundsChain
@@ -24,7 +25,7 @@ from page_truth.figures import (
     result,
     surely_from,
 )
-from page_truth.reading import Element, Scale, ends, mark, number, rounding
+from page_truth.reading import Element, Scale, ends, mark
 from page_truth.tables import estimates_of, in_order
 
 
@@ -32,9 +33,10 @@ def check_marks(run: Run) -> list[str]:
     """Where the scores and their intervals stand on the axis, by the labels of its ticks."""
     if run.scores is None:
         return []
-    axis = Scale.of(run.page.every("div", "sh")[-1].first("svg", "ax"))
-    faults, scale = [], 100.0 if is_class(run) else 1.0
-    for row, score in zip(run.page.first("ol", "scores").every("li"), in_order(run), strict=True):
+    chart = run.page.first("div", "all")
+    axis = Scale.of(chart.first("svg", "ax"))
+    faults, scale = [], _scale(run)
+    for row, score in zip(chart.every("li"), in_order(run), strict=True):
         track = row.first("svg", "tr")
         low, high = ends(track, "iv")
         drawn = (
@@ -51,30 +53,54 @@ def check_marks(run: Run) -> list[str]:
 
 
 def check_strip(run: Run) -> list[str]:
-    """Draws at other epsilons, by the labels of the upright axis; the column that is marked; what is said of them."""
-    drawn = run.page.every("svg", "eps")
+    """Draws at other epsilons, by the labels of their axis; the row that is marked; what is said of them."""
+    drawn = run.page.every("div", "eps")
     redraws = (run.scores or {"epsilons": found_from(run)}).get("epsilons", [])
-    is_share = run.facts["label"] == "class"
-    if run.scores is None and is_share:
-        redraws = [one for one in redraws if one["redraws"][0] <= 1.0]
     if not drawn:
         return [] if not redraws else ["no strip of epsilons"]
-    ticks = [one for one in drawn[0].every("text", "yl") if any(map(str.isdigit, one.text_of()))]
-    axis, scale = Scale.of(Element("svg", {}, [*ticks]), "y", (8.0, 142.0)), 100.0 if is_share else 1.0
-    columns = [one for one in drawn[0].every("g") if one.every("circle", "d")]
-    faults = []
-    for column, one in zip(columns, redraws, strict=True):
-        places = sorted(-float(dot.attributes["cy"]) for dot in column.every("circle", "d"))
-        for place, value in zip(places, sorted(one["redraws"]), strict=True):
-            if not axis.agrees(-place, scale * value):
+    axis, scale, faults = Scale.of(drawn[0].first("svg", "ax")), _scale(run), []
+    for row, one in zip(drawn[0].every("li"), redraws, strict=True):
+        places = sorted(float(dot.attributes["cx"].rstrip("%")) for dot in row.every("circle", "d"))
+        is_none = run.scores is None and scale > 1 and one["redraws"][0] > 1.0
+        for place, value in zip(places, [] if is_none else sorted(one["redraws"]), strict=True):
+            if not axis.agrees(place, scale * value):
                 faults.append(
-                    f"a draw at epsilon {one['epsilon']} stands at {axis.value(-place)}, not {scale * value}"
+                    f"a draw at epsilon {one['epsilon']} stands at {axis.value(place)}, not {scale * value}"
                 )
-        if ("ours" in column.classes) != (one["epsilon"] == epsilon(run)):
+        stated = [one["epsilon"], *(scale * f(one["redraws"]) for f in (median, min, max))][
+            : 4 if run.scores else 2
+        ]
+        said = [n for text in ("nm", "v", "in") for n in numbers(row.every("", text)[0].text, run)]
+        faults += compare(f"at {row.text}", said, stated[:1] if is_none else stated)
+        if ("us" in row.classes) != (one["epsilon"] == epsilon(run)):
             faults.append(f"epsilon {one['epsilon']} is marked, or is not")
     says = {one.attributes.get("data-says") for one in run.page.every("span")}
     if run.scores is not None and ("strip never" in says) != (surely_from(run) is None):
         faults.append("what is said of other epsilons is not so")
+    return faults
+
+
+def check_curves(run: Run) -> list[str]:
+    """Where the marks along the strongest columns stand, and their bars end."""
+    faults, scale = [], _scale(run)
+    charts = run.page.every("div", "curve")
+    for chart, curve in zip(charts, run.facts["description"]["curves"], strict=True):
+        axis = Scale.of(chart.first("svg", "ax"))
+        points = curve["points"][:: -(-len(curve["points"]) // 12)]
+        for row, point in zip(chart.every("li"), points, strict=True):
+            pairs = [(mark(Element("svg", {}, row.every("circle", "m"))), point["value"])]
+            if point["public"] is not None:
+                pairs.append((mark(row.first("g", "pub")), point["public"]))
+            if point["sd"] is not None:
+                reach = point["value"] - 2 * point["sd"], point["value"] + 2 * point["sd"]
+                pairs += zip(ends(row, "iv"), reach, strict=True)
+            said = numbers(row.first("b", "v").text, run) + numbers(row.first("span", "in").text, run)
+            faults += compare(f"along {row.text}", said, [scale * value for _, value in pairs][: len(said)])
+            faults += [
+                f"a mark of {row.text} stands at {axis.value(at)}, expected {scale * value}"
+                for at, value in pairs
+                if not axis.agrees(at, scale * value)
+            ]
     return faults
 
 
@@ -121,89 +147,20 @@ def check_mean_answers(run: Run) -> list[str]:
     ]
 
 
-def check_bars(run: Run) -> list[str]:
-    """Where the whiskers of the tree's bars end on their axis: at the figures beside them."""
-    boxes = run.page.every("div", "treebox")
-    if not boxes:
-        return []
-    axis, faults = Scale.of(boxes[0].first("div", "tf").first("svg", "ax")), []
-    legend = bool(run.page.first("ul", "key").every("line", "wh"))
-    if legend != bool(boxes[0].every("line", "wh")):
-        faults.append(
-            "the tree's legend promises errors that no bar has, or has none of those that are drawn"
-        )
-    for leaf in boxes[0].first("div", "tree").every("div", "lf"):
-        bars = leaf.every("svg", "bar")
-        said = [number(one) for bar in bars for one in numbers(bar.attributes["aria-label"], run)]
-        if len(said) not in (2, 3):
-            continue
-        (bar,) = bars
-        reach = (said[0] - said[1], said[0] + said[1]) if len(said) == 2 else (said[1], said[2])
-        caps = {float(one.attributes["x1"].rstrip("%")) for one in bar.every("line", "wh")}
-        faults += [
-            f"a whisker of {leaf.text} ends at {axis.value(at)}, expected {value}"
-            for at, value in zip(ends(bar, "wh"), reach, strict=True)
-            if not axis.agrees(at, value)
-        ]
-        faults += [] if caps == set(ends(bar, "wh")) else [f"caps of {leaf.text} stand at {sorted(caps)}"]
-    return faults
-
-
-def check_classes(run: Run) -> list[str]:
-    """Whether each end of a tree of several classes has a bar for each that is listed, as long as its estimate."""
-    boxes, outputs = run.page.every("div", "treebox"), run.facts["description"]["outputs"]
-    drawn = [svg for box in boxes for svg in box.every("svg", "cls")]
-    if bool(drawn) != bool(boxes and len(outputs) > 1):
-        return ["bars of classes, of which there are not several, or none of several"]
-    if not drawn:
-        return []
-    axis = Scale.of(boxes[0].first("div", "tf").first("svg", "ax"))
-    legend = run.page.first("li", "many").text
-    faults = []
-    for leaf in boxes[0].first("div", "tree").every("div", "lf"):
-        svg = leaf.first("svg", "cls")
-        said = [one.rpartition(": ")[::2] for one in svg.attributes["aria-label"].split("; ")]
-        if legend.partition(": ")[2].partition(";")[0] != ", ".join(f"“{name}”" for name, _ in said):
-            faults.append(f"bars of {[name for name, _ in said]}, where {legend!r} is said")
-        places = [outputs.index(name) for name, _ in said]
-        for (_, text), bar in zip(said, svg.every("g", "bar"), strict=True):
-            value, *error = (number(one) for one in numbers(text, run))
-            low, width = (float(bar.first("rect").attributes[key].rstrip("%")) for key in ("x", "width"))
-            reach = sorted((axis.inside(0.0), value))
-            faults += [
-                f"a bar of {text} ends at {axis.value(at)}, expected {end}"
-                for at, end in zip((low, low + width), reach, strict=True)
-                if not axis.agrees(at, end)
-            ]
-            is_clear = bool(error) and abs(value) >= error[0] - rounding(text)
-            if run.facts["description"]["figure"] == "correction" and not is_clear:
-                faults += ["a bar is drawn clear that is not"] if "clear" in bar.attributes["class"] else []
-        marks = leaf.every("em")
-        if marks and not isinstance(run.chain, RoundsChain):
-            cell = estimates_of(run, int(marks[0].text) - 1)
-            for place, (_, text) in zip(places, said, strict=True):
-                figures = numbers(text, run)
-                faults += compare(f"bar of {outputs[place]}", figures, cell[place][: len(figures)])
-    return faults
-
-
 def check_tree(run: Run) -> list[str]:
-    """The figures beside the drawn ends of the tree."""
-    trees = run.page.every("div", "tree")
+    """The figures beside the ends of the tree that are groups."""
+    trees = run.page.every("ul", "tree")
     if not trees or isinstance(run.chain, RoundsChain):
         return []
     faults = []
-    for leaf in trees[0].every("div", "lf"):
+    for leaf in trees[0].every("li", "leaf"):
         marks = leaf.every("em")
         if not marks:
             continue
-        cell = int(marks[0].text) - 1
-        bars = leaf.every("svg", "bar")
-        said = numbers(bars[0].attributes["aria-label"], run) if bars else []
-        if bars and not any(not compare("", said, one) for one in estimates_of(run, cell)):
-            faults.append(
-                f"kind {cell + 1} of the tree: {said} is not so, expected one of {estimates_of(run, cell)}"
-            )
+        expected, said = estimates_of(run, int(marks[0].text) - 1), numbers(leaf.first("b").text, run)
+        every = [value for one in expected for value in one]
+        if compare("", said, every) and not any(not compare("", said, one) for one in expected):
+            faults.append(f"{leaf.text}: {said} is not so, expected {every} or one of {expected}")
     return faults
 
 

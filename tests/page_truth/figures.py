@@ -250,8 +250,11 @@ def exact(run: Run) -> Figures:
     return tuple(float(part) for part in (shown[:-6], shown[-6:-3], shown[-3:]))
 
 
-def sizes(run: Run) -> Figures:
-    return float(run.protocol.n_cells), float(run.protocol.k)
+def asked_last(run: Run) -> Figures:
+    """Who answered the last question, the cells it is about, its classes where a coin picks one, and what it let them say."""
+    n_outputs = round(n_last(run) / n_same(run))
+    outputs = [float(n_outputs)] if n_outputs > 1 else []
+    return n_last(run), float(run.protocol.n_cells), *outputs, float(run.protocol.k), *coins(run, -1)
 
 
 def asked_first(run: Run) -> Figures:
@@ -259,7 +262,17 @@ def asked_first(run: Run) -> Figures:
     first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
     n_first = float(sum(totals.n_private for totals in run.answered[0]))
     owners = [feature.column for feature in first.encoding.features for _ in feature.names]
-    return n_first, float(len({owners[one.feature] for one in first.base.contrasts})), float(first.k)
+    columns = float(len({owners[one.feature] for one in first.base.contrasts}))
+    return n_first, columns, float(first.k), *coins(run, 0)
+
+
+def coins(run: Run, place: int) -> Figures:
+    """Chances and noise of a question's mechanism."""
+    mechanism = read_protocol(run.store, list(run.chain.conversation.whole)[place].question()).mechanism
+    inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
+    stated = run.facts["privacy"]["asked"][place]["question"]["figures"]
+    chances = [inner.p, inner.q] if "p" in stated else []
+    return *chances, *(stated[name] for name in ("label_p", "noise_sd", "label_noise_sd") if name in stated)
 
 
 def moved_into(run: Run) -> Figures:
@@ -269,26 +282,6 @@ def moved_into(run: Run) -> Figures:
         low, high = run.protocol.label_range
         return low, high, levels
     return -found["high"], found["high"], levels
-
-
-def chances(run: Run) -> Figures:
-    mechanism = run.protocol.mechanism
-    inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
-    return inner.p, inner.q
-
-
-def chances_first(run: Run) -> Figures:
-    """Of the first of two questions."""
-    mechanism = read_protocol(run.store, run.chain.conversation.whole[0].question()).mechanism  # type: ignore[union-attr]
-    inner = getattr(mechanism, "oracle", getattr(mechanism, "bits", mechanism))
-    return inner.p, inner.q
-
-
-def push(run: Run) -> Figures:
-    found = run.facts["privacy"]["influence"]["push"]
-    size = max(n_same(run) / run.protocol.n_cells, 1.0)
-    scale = 100.0 if run.facts["label"] == "class" else 1.0
-    return size, scale * found / size, 1.0, scale * math.ceil(n_last(run) / 100) * found / size
 
 
 def guess(budget: float) -> float:

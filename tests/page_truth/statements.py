@@ -11,8 +11,7 @@ from ldptree.models.corrected import LEAST_OF_PUBLIC
 from page_truth.agreement import Figures, agrees, compare, numbers
 from page_truth.artifacts import Run
 from page_truth.charts import (
-    check_bars,
-    check_classes,
+    check_curves,
     check_dots,
     check_groups,
     check_marks,
@@ -26,11 +25,10 @@ from page_truth.charts import (
 )
 from page_truth.figures import (
     asked_first,
+    asked_last,
     average_moved,
     best_constant,
     beyond,
-    chances,
-    chances_first,
     clear_groups,
     clear_of,
     epsilon,
@@ -53,12 +51,10 @@ from page_truth.figures import (
     one_thing,
     ours,
     ours_first,
-    push,
     reference,
     result,
     several,
     signed_average,
-    sizes,
     spread,
     surely_from,
 )
@@ -91,15 +87,12 @@ WORDS_ONLY = frozenset(
         "ruler averages",
         "status trial",
         "shared out",
-        "cut",
         "loads nothing",
         "simulation",
         "not private, a release",
         "totals",
         "device",
         "roles",
-        "drawn",
-        "asked of",
         "shown all",
         "shown cells",
         "boxes",
@@ -117,7 +110,6 @@ WORDS_ONLY = frozenset(
         "open condition",
         "protected all",
         "weighing",
-        "curves",
         "failed",
         "strip",
         "strip never",
@@ -153,7 +145,6 @@ FROM_DATA = frozenset(
         "predicts",
         "never asked",
         "rounds",
-        "mechanism",
         "made",
         "no clear group",
         "too few",
@@ -183,8 +174,7 @@ def check(run: Run) -> list[str]:
         + check_for_whom(run)
         + check_sums(run)
         + check_marks(run)
-        + check_bars(run)
-        + check_classes(run)
+        + check_curves(run)
         + check_strip(run)
         + check_strengths(run)
         + check_report(run)
@@ -295,16 +285,12 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "particular": lambda run: (max(100.0 * float(run.model.corrections.chance_alike), 1.0), 100.0),
     "scores": lambda run: (95.0,),
     "spread": spread,
-    "bands": lambda run: (2.0,),
+    "curves": lambda run: (2.0,),
+    "tree": lambda run: (2.0,),
     "groups shares": lambda run: (2.0,),
     "groups correction": lambda run: (2.0,),
     "bins": lambda run: (2.0,),
     "bins few": lambda run: (run.scores["n_test"] - sum(b["n"] for b in run.scores["bins"]),),  # type: ignore[index]
-    "tree correction": lambda run: (),
-    "tree share": lambda run: (),
-    "tree number": lambda run: (),
-    "classes": lambda run: (),
-    "classes some": lambda run: (float(len(run.facts["description"]["outputs"])),),
     "adds up": lambda run: (100.0 * LEAST_OF_PUBLIC,),
     "table cut": lambda run: (400.0, float(len(run.facts["description"]["cells"]))),
     "who row": lambda run: (2 * epsilon(run),),
@@ -318,19 +304,11 @@ RULES: dict[str, Callable[[Run], Figures]] = {
         boxes(run),
     ),
     "left out": lambda run: (100.0, 100.0 * (1.0 - (share_kept(run) or 0.0))),
-    "one stands for else": lambda run: (float(run.protocol.k),),
-    "asked cell and label": sizes,
-    "asked cell and error": sizes,
-    "asked first": asked_first,
+    "asked cell and label": asked_last,
+    "asked cell and error": asked_last,
+    "asked error along columns": asked_first,
     "ends": moved_into,
     "ends sent": lambda run: run.protocol.label_range,
-    "chances": chances,
-    "chances first": chances_first,
-    "label chance first": lambda run: (None,),
-    "label chance": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_p"],),
-    "noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["noise_sd"],),
-    "label noise": lambda run: (run.facts["privacy"]["asked"][-1]["question"]["figures"]["label_noise_sd"],),
-    "reports written": lambda run: (n_private(run),),
     "promise": lambda run: (math.exp(epsilon(run)),),
     "exact": exact,
     "spent": lambda run: (
@@ -347,7 +325,6 @@ RULES: dict[str, Callable[[Run], Figures]] = {
         100.0 * influence(run).one_percent / n_same(run),
     ),
     "no bound": lambda run: liar(run)[1:],
-    "push": push,
     "strip finds": lambda run: (8.0, 10.0),
     "strip every": lambda run: (surely_from(run),),
     "open public": lambda run: (float(run.chain.scaled.facts["n_public"]),),

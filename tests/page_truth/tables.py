@@ -101,7 +101,7 @@ def check_rows(run: Run) -> list[str]:
     if run.scores is None:
         return []
     faults, scale = [], 100.0 if is_class(run) else 1.0
-    for row, score in zip(run.page.first("ol", "scores").every("li"), in_order(run), strict=True):
+    for row, score in zip(run.page.first("div", "all").every("li"), in_order(run), strict=True):
         said = numbers(row.first("b", "v").text, run) + numbers(row.first("span", "in").text, run)
         faults += compare(
             f"drawn {row.text}", said, [chief(run, score), *(scale * e for e in score["interval"])]

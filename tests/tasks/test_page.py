@@ -15,12 +15,9 @@ from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_
 from page_reader import Page
 from page_truth.reading import Element, count_words, read
 
-from ldptree.coins import Words
-from ldptree.mechanisms import mechanism_for
 from ldptree.models.description import Cell, Condition, Description, Estimate, Node
 from storage.store import Store
 from tasks.page import findings, privacy, summary, units
-from tasks.page.charts import ROW, WHOLE, ribbons
 from tasks.page.data import Check, Failure, Hidden, Influence, Run, Score, Scores, Span
 from tasks.page.render import SECTIONS, render, summarize
 from tasks.progress import Timeline
@@ -451,63 +448,24 @@ def test_every_raw_row_is_in_exactly_one_kind(runs: dict[str, Run], name: str) -
         assert len(met) == 1
 
 
-def test_branches_are_as_thick_as_what_they_hold_and_rows_stand_apart(runs: dict[str, Run]) -> None:
-    tree = findings.draw(runs["a number"])
-    assert tree is not None
-    rows = [row for end in tree.ends for row in range(end.rows[0], sum(end.rows))]
-    assert rows == list(range(len(tree.ends)))
-    assert all(end.level <= findings.MOST_LEVELS for end in tree.ends)
-    height = ROW * len(tree.ends)
-    for path, _ in ribbons(tree.root):
-        places = [float(one) for one in re.findall(r"[\d.]+ ([\d.]+)", path)]
-        assert all(-0.01 <= place <= height + WHOLE / 2 for place in places)
-    branches = [tree.root]
-    while branches:
-        branch = branches.pop()
-        if branch.children:
-            below = sum(child.node.share for child in branch.children)
-            assert below == pytest.approx(branch.node.share, abs=1e-6)
-            assert branch.rows[1] == sum(child.rows[1] for child in branch.children)
-            assert branch.children[0].middle < branch.middle < branch.children[-1].middle
-            branches += branch.children
-
-
-def test_the_legend_of_a_tree_has_the_sign_of_an_error_only_where_a_bar_has_one(runs: dict[str, Run]) -> None:
-    def has_sign(run: Run) -> bool:
-        return "± 2 sd</span></li>" in render(run)
-
-    def bare(node: Node) -> Node:
-        estimates = tuple(Estimate(value=one.value, sd=None) for one in node.estimates)
-        return replace(node, estimates=estimates, children=tuple(map(bare, node.children)))
-
-    run = runs["a number"]
-    assert run.model.tree is not None
-    assert has_sign(run)
-    assert not has_sign(replace(run, description=replace(run.model, tree=bare(run.model.tree))))
-
-
-def test_a_liar_moves_the_sum_of_a_kind_by_no_more_than_the_page_says(runs: dict[str, Run]) -> None:
-    """Every report there is, against every other: what it adds to one cell, in numbers above the least."""
-    run = runs["a number"]
-    force, figures = run.privacy.influence, run.privacy.asked[-1].question.figures
-    assert force is not None
-    assert force.push is not None
-    cells, levels = int(figures["cells"]), int(figures["levels"])
-    mechanism = mechanism_for("grr", run.privacy.epsilon, cells, levels)
-    numbers = np.linspace(0.0, figures["high"] - figures["low"], levels)
-    sums = []
-    for value in range(mechanism.k):
-        report = np.array([value], dtype=mechanism.randomize(np.array([0]), Words.system()).dtype)
-        counts = mechanism.unbias(mechanism.aggregate(report), 1)[:-1]
-        sums.append(counts.reshape(cells, levels) @ numbers)
-    assert np.ptp(np.array(sums), axis=0).max() == pytest.approx(force.push)
+def test_a_tree_is_drawn_open_where_most_people_are(runs: dict[str, Run]) -> None:
+    """Down to its groups where it is small; each line is as thick as what it holds."""
+    tree = read(render(runs["a number"])).first("ul", "tree")
+    groups = [leaf.first("em").text for leaf in tree.every("li", "leaf")]
+    assert groups == [str(one + 1) for one in range(len(runs["a number"].model.cells))]
+    root = next(one for one in tree.children if one.tag == "li")
+    below = next(one for one in root.children if one.tag == "ul")
+    shares = [
+        float(one.attributes["style"].removeprefix("--s:")) for one in below.children if one.tag == "li"
+    ]
+    assert sum(shares) == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_page_stays_small_whatever_the_size_of_the_model(runs: dict[str, Run]) -> None:
     run = replace(runs["a release"], description=_large(3000), n_cells=3000)  # type: ignore[arg-type]
     html = render(run)
     assert len(html) < 400_000
-    assert html.count('class="leaf') <= findings.ALL_ENDS
+    assert html.count('class="leaf') <= 16
     assert "groups</i>" in html
     assert "The 400 largest of 3,000" in html
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ldptree.models.description import Cell, Condition, Description, Estimate, Node
+from ldptree.models.description import Cell, Condition, Description, Estimate
 from tasks.page import units
 from tasks.page.charts import Axis
 from tasks.page.data import Making, Privacy, Run
@@ -25,23 +25,12 @@ RUN = Run(
 )
 
 
-def test_a_stretch_right_under_another_of_its_column_goes_without_the_columns_name() -> None:
-    def node(column: str) -> Node:
-        return Node(
-            share=0.5,
-            cells=1,
-            estimates=(Estimate(value=0.0),),
-            conditions=(Condition(column=column, low=2.0),),
-        )
-
-    run = RUN
-    assert units.say_split(node("miles"), None, run) == "miles over 2"
-    assert units.say_split(node("miles"), node("hour"), run) == "miles over 2"
-    assert units.say_split(node("miles"), node("miles"), run) == "over 2"
-    run = replace(run, units={"miles": "km", "fare": "$", "wait": "s"})
-    assert units.say_split(node("miles"), node("miles"), run) == "over 2\u00a0km"
-    assert units.say_split(node("fare"), None, run) == "fare over $2"
-    assert units.say_split(node("wait"), None, run) == "wait over 2\u00a0s"
+def test_a_condition_has_the_unit_of_its_column() -> None:
+    run = replace(RUN, units={"miles": "km", "fare": "$", "wait": "s"})
+    said = [
+        units.say_path((Condition(column=name, low=2.0),), run) for name in ("hour", "miles", "fare", "wait")
+    ]
+    assert said == ["hour over 2", "miles over 2\u00a0km", "fare over $2", "wait over 2\u00a0s"]
 
 
 @pytest.mark.parametrize(
