@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 FEWEST_ROWS = 100
 """Public rows, below which nothing is forecast."""
-MOST_ROWS = 20_000
-"""Public rows that are used at most, drawn with the seed."""
+MOST_ROWS = 6_000
+"""Public rows that are used at most, drawn with the seed: with more the interval stays as wide, and takes longer to compute."""
 N_SPLITS = 6
 """Of the public rows."""
 DRAWS = 3
@@ -272,7 +272,7 @@ class Forecaster:
         """By how much the figure of each draw's people changes; two at once, in their order."""
         with ThreadPoolExecutor(2) as pool:
             learners = dict.fromkeys(draw.learner for draw in draws)
-            _ = [*pool.map(lambda learner: learner.size(holders, epsilon), learners)]
+            _ = [*pool.map(lambda learner: learner.prepare(holders, epsilon), learners)]
             return [*pool.map(lambda draw: draw.gain(holders, epsilon), draws)]
 
     def _figures(self, draws: Sequence[_Draw], changes: Sequence[float]) -> list[float]:

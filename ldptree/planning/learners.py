@@ -59,6 +59,10 @@ class Learner(ABC):
         """Predict rows after n people answered, as class indices or numbers."""
 
     @abstractmethod
+    def prepare(self, n: int, epsilon: float) -> None:
+        """Make the first question to n people, before several draws need it at once."""
+
+    @abstractmethod
     def size(self, n: int, epsilon: float) -> Asked:
         """Return the size of its first question to n people."""
 
@@ -91,6 +95,10 @@ class LearnerOfTotals(Learner):
             view = family.expect(self._view(family), n)
             self._asked[n, epsilon] = family, view, family.ask(view, [])
         return self._asked[n, epsilon]
+
+    def prepare(self, n: int, epsilon: float) -> None:
+        """See `Learner`."""
+        self.ask(n, epsilon)
 
     def _view(self, family: Any) -> Any:
         """Return public rows' part of the fit, computed once as it does not depend on epsilon."""
@@ -194,6 +202,9 @@ class LearnerInRounds(Learner):
     build: Build
     split: Split
     seed: int = 0
+
+    def prepare(self, n: int, epsilon: float) -> None:
+        """See `Learner`; each draw makes its own questions."""
 
     def learn(
         self, people: KnownRows, n: int, epsilon: float, rows: KnownRows, seed: np.random.SeedSequence

@@ -117,9 +117,13 @@ class Chart:
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:
         """Return of each line its place, its words, the side of the line they stand on, and its role."""
-        first = min((value for value, _, _ in self.lines), default=0.0)
-        sides = {True: "e", False: "s"} if len(self.lines) > 1 else {True: "s"}
-        return [(self.axis.at(value), text, sides[value == first], role) for value, text, role in self.lines]
+        ordered = sorted(
+            self.lines
+        )  # of two, the lower one's words stand left of it, also where both are alike
+        left = ordered[:1] if len(ordered) > 1 else []
+        return [
+            (self.axis.at(line[0]), line[1], "e" if line in left else "s", line[2]) for line in self.lines
+        ]
 
 
 def place_boxes(boxes: Boxes) -> list[tuple[int, int]]:

@@ -20,7 +20,6 @@ from tasks.scoring.forecast import Backwards, CollectionPlan
 WAYS = {
     "alike": "like public ones",
     "planted": "the public model wrong as stated",
-    "elsewhere": "elsewhere in space",
     "apart": "beyond all public rows",
 }
 WHERE = {

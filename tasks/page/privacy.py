@@ -108,7 +108,8 @@ def _asked(run: Run) -> tuple[Sentence, ...]:
 def _say_sent(run: Run, asked: AskedQuestion) -> list[Sentence]:
     """Say how many a question was put to, what it asks, what can be sent, and how its coins fall."""
     question, figures = asked.question, asked.question.figures
-    n_outputs = len(run.model.outputs) if question.about == "cell and error" else 1
+    is_last = run.model.figure == "correction" and "columns" not in figures
+    n_outputs = len(run.model.outputs) if is_last else 1
     what = say_question(asked, run.target, n_outputs=n_outputs)
     written: dict[str, str] = {
         name: units.chance(figures[name]) for name in ("p", "q", "label_p") if name in figures
