@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 FEWEST_ROWS = 100
 """Public rows, below which nothing is forecast."""
-MOST_ROWS = 6_000
-"""Public rows that are used at most, drawn with the seed: with more the interval stays as wide, and takes longer to compute."""
+MOST_ROWS = 20_000
+"""Public rows that are used at most, drawn with the seed."""
 N_SPLITS = 6
 """Of the public rows."""
 DRAWS = 3
