@@ -163,7 +163,8 @@ class Database:
 
     def _other(self) -> ConfigError:
         return ConfigError(
-            f"{self._shown} is no database of a work folder. Name a file that is not there yet, or an empty database of PostgreSQL."
+            f"{self._shown} is no database of a work folder. Name a file that is not there yet, or an empty database of "
+            "PostgreSQL."
         )
 
     def _faults(self) -> AbstractContextManager[None]:

@@ -78,7 +78,11 @@ def test_so_many_public_rows_are_learned_from_at_most_and_ranges_are_of_all(stor
     assert (facts["n_public"], facts["n_not_drawn"]) == (50, 150)
     first, second = (read_encoding(chain.store, chain.scaled["encoding"])[0] for chain in (everything, some))
     assert first == second
-    said = [text for text in read_facts(some.store, some.page["page"]).warnings if text.startswith("Not all public rows")]
+    said = [
+        text
+        for text in read_facts(some.store, some.page["page"]).warnings
+        if text.startswith("Not all public rows")
+    ]
     assert said == ["Not all public rows are learned from. Of 200 that could be, 50 were drawn."]
 
 
