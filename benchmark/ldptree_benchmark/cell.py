@@ -46,7 +46,7 @@ def score_cell(
     Raises LdptreeError: no combination has a score.
     """
     rows = rows_of(draft.store, source, dataset, seed, repetition, split)
-    learner = learner_of(method.learner, is_number=measure == "mse")
+    learner = learner_of(method.learner, is_number=not rows.n_classes)
     # Of a repetition all epsilons draw with the same coins; methods with coins of their own.
     own = zlib.crc32(f"{dataset}/{method.learner}/{seed}/{repetition}".encode())
     trial, labels = Trial(rows, epsilon, own, method.settings), rows.of(TEST).y

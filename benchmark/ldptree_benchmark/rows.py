@@ -66,6 +66,10 @@ class LabelledRows:
             self, X=self.X[at], y=self.y[at], part=self.part[at], expected=expected, protects=protects
         )
 
+    def without(self, left_out: NDArray[np.integer]) -> LabelledRows:
+        """The rows but those, by their numbers."""
+        return self.kept(~np.isin(np.arange(self.n), left_out))
+
     @property
     def n(self) -> int:
         """Number of rows."""
@@ -155,7 +159,7 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
 
     Raises DataError where a part is empty; ConfigError: a feature that the split names is not there.
     """
-    if not (rows.part == TEST).any():
+    if not (is_law := bool((rows.part == TEST).any())):
         rng = np.random.default_rng([zlib.crc32(name.encode()), seed, repetition])
         part = rows.part.copy()
         if split.public is not None:
@@ -170,9 +174,10 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
         rows = replace(rows, part=part)
         if split.most_public is not None:
             public = rng.permutation(np.flatnonzero(part == PUBLIC))
-            kept = np.ones(rows.n, dtype=bool)
-            kept[public[split.most_public :]] = False
-            rows = rows.kept(kept)
+            rows = rows.without(public[split.most_public :])
+        if split.kept < 1:
+            private = rng.permutation(np.flatnonzero(rows.part == PRIVATE))
+            rows = rows.without(private[round(split.kept * private.size) :])
     if split.ranges == "all rows":
         ends = None if rows.n_classes else (float(rows.y.min()), float(rows.y.max()))
         rows = replace(rows, feature_range=(rows.X.min(axis=0), rows.X.max(axis=0)), label_range=ends)
@@ -182,7 +187,7 @@ def split_rows(rows: LabelledRows, name: str, seed: int, repetition: int, split:
     if split.differ is not None:
         rows = change_labels(rows, split.differ, seed, repetition)
     needed = {PUBLIC: "public", PRIVATE: "private", TEST: "held-back"}
-    if rows.protects is not None:  # what people show takes the place of public rows
+    if is_law or rows.protects is not None:  # what people show takes the place of public rows
         del needed[PUBLIC]
     for number, what in needed.items():
         if not (rows.part == number).any():

@@ -61,6 +61,8 @@ class Split(Table):
     """The share of the other rows that are scored on; of all rows where public ones are drawn."""
     most_public: int | None = Field(default=None, ge=10)
     """Public rows that are used at most, drawn anew for each repetition."""
+    kept: float = Field(default=1.0, gt=0.0, le=1.0)
+    """The share of private rows that report, drawn anew for each repetition; the others are left out."""
     differ: float | None = Field(default=None, gt=0.0)
     """Change of labels of people who are not public, where the feature that says most of the label is above its median.
     It is the share of classes that is another one, or standard deviations that are added to a number.
@@ -88,7 +90,8 @@ class Split(Table):
     def _without_unused_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A key that came later is no part of what a split without it is known by."""
         return _without_defaults(
-            handler(self), {"differ": None, "private": (), "personal": False, "ranges": "known"}
+            handler(self),
+            {"kept": 1.0, "differ": None, "private": (), "personal": False, "ranges": "known"},
         )
 
 
@@ -162,6 +165,8 @@ class Suite(Table):
     measure: Measure = "accuracy"
     """Of which the mean over repetitions is shown; an accuracy is better where it is larger, an error where it is smaller, and so
     are the seconds that learning and answering took."""
+    label: Literal["class", "number"] = "class"
+    """What is learned, where seconds are measured; a mean squared error is of numbers."""
     relative_to: str | None = None
     """A method by whose score others are divided before they are averaged over sets, whose units differ."""
     datasets: Names = ()
@@ -198,7 +203,7 @@ class Suite(Table):
     @property
     def is_number(self) -> bool:
         """Whether labels are numbers."""
-        return self.measure == "mse"
+        return self.measure == "mse" or self.label == "number"
 
     @property
     def sets(self) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ def test_a_law_is_the_same_draw_for_the_same_seed_and_has_all_parts(name):
     assert one.X.shape[1] == len(one.features)
 
 
-@pytest.mark.parametrize("split", [Split(), Split(public=0.1), Split(public=0.1, most_public=10)])
+@pytest.mark.parametrize(
+    "split", [Split(), Split(public=0.1), Split(public=0.1, most_public=10), Split(kept=0.25)]
+)
 def test_a_repetition_splits_rows_once_for_everybody(split):
     part = np.repeat(np.array([PUBLIC, PRIVATE], dtype=np.int8), [300, 700])
     rows = LabelledRows(
@@ -41,6 +43,8 @@ def test_a_repetition_splits_rows_once_for_everybody(split):
     n_public = {None: 300, 0.1: 100}[split.public] if split.most_public is None else split.most_public
     n_test = 140 if split.public is None else 200
     assert [(one.part == p).sum() for p in (PUBLIC, TEST)] == [n_public, n_test]
+    n_private = 1000 - n_test - (300 if split.public is None else 100)
+    assert (one.part == PRIVATE).sum() == split.kept * n_private
     if split.public is None:
         assert set(one.X[one.part == PUBLIC, 0]) == set(range(300))
 

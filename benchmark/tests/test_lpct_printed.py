@@ -25,19 +25,34 @@ def accuracy(one):
     return float(np.mean(answer_printed(one) == one.rows.of(TEST).y))
 
 
-def test_without_a_switch_it_is_the_estimator_with_laplace_noise():
-    ours = [accuracy(Trial(ROWS, 4.0, seed, {"feature_range": [0.0, 1.0], "lam": 5.0})) for seed in range(12)]
+@pytest.mark.parametrize(
+    ("settings", "of_estimator"),
+    [
+        ({"lam": 5.0}, {"lam": 5.0, "rule": "ratio", "prune": "none"}),
+        ({"bound": 1.0}, {"prune": "paper", "paper": {"termination": False}}),
+    ],
+)
+def test_without_a_switch_it_is_the_estimator_with_laplace_noise(settings, of_estimator):
+    ours = [accuracy(Trial(ROWS, 4.0, seed, {"feature_range": [0.0, 1.0], **settings})) for seed in range(12)]
     learn = ROWS.part != TEST
     theirs = []
     for seed in range(12):
         model = LPCTClassifier(
-            4.0, mechanism="laplace", partition="max-edge", feature_range=(0.0, 1.0), rule="ratio", prune="none",
-            lam=5.0, depth=4, random_state=seed,
+            4.0, mechanism="laplace", partition="max-edge", feature_range=(0.0, 1.0), depth=4, random_state=seed, **of_estimator,
         ).fit(ROWS.X[learn], ROWS.y[learn], public=(ROWS.part == PUBLIC)[learn])  # fmt: skip
         theirs.append(float(np.mean(model.predict(ROWS.of(TEST).X) == ROWS.of(TEST).y)))
     # two means of 12: equal within four standard errors
     spread = np.hypot(np.std(ours, ddof=1), np.std(theirs, ddof=1)) / np.sqrt(12)
     assert abs(np.mean(ours) - np.mean(theirs)) < 4 * spread + 0.002
+
+
+def test_tighter_bounds_prune_less():
+    """With hardly any bound every cell decides by itself, as its own two sides, with lam of (16), have it."""
+    answers = [answer_printed(trial(8.0, bound=bound, depth=6)) for bound in (1e-9, 0.25, 1.0)]
+    assert [np.mean(one != answers[0]) for one in answers[1:]] == sorted(
+        np.mean(one != answers[0]) for one in answers[1:]
+    )
+    assert (answers[0] != answers[2]).any()
 
 
 def test_candidates_read_the_same_reports_unless_they_are_fresh():
@@ -90,6 +105,8 @@ def test_the_cells_of_the_code_hold_enough_public_rows_and_take_the_next_feature
         ({"dept": 3}, "dept is no setting .did you mean depth"),
         ({"partition": "carts"}, "partition carts: one of"),
         ({"depth": -1}, "depth = -1"),
+        ({"bound": 0.0}, "bound: must be above 0"),
+        ({"bound": 1.0, "switches": ["true-counts"]}, "leaves no switch"),
     ],
 )
 def test_a_wrong_setting_is_told(settings, message):

@@ -125,6 +125,7 @@ LEARNERS: dict[str, Learner] = {
     "krr": Learner("KRR", "reports", "number", rival_answer("krr", reads_mask=True), needs_mask=True),
     "label_dt": Learner("LabelDT", "reports", "number", rival_answer("label_dt")),
     "hist": Learner("Hist", "reports", "number", rival_answer("hist")),
+    "deconv": Learner("DECONV", "reports", "number", rival_answer("deconv")),
     "plain_tree": Learner("plain tree, no privacy", "private rows", "number", tree_answer(PRIVATE)),
     **{
         name: Learner(

@@ -1,6 +1,6 @@
 """LPCT as its paper prints it, to compare with. It has Laplace noise of 4 / epsilon in every cell of every report (eq.
-5 and 6), the weighted ratio (eq. 8), no pruning, and switches for each thing that the authors' code does otherwise
-(github.com/Karlmyh/LPCT). The product does nothing of what a switch does.
+5 and 6), the weighted ratio (eq. 8), no pruning or LPCT-prune with bounds tighter than (14), and switches for each thing that the
+authors' code does otherwise (github.com/Karlmyh/LPCT). The product does nothing of what a switch does.
 
 Totals are drawn from their exact law: n reports add the difference of two gamma variables to each cell.
 """
@@ -18,6 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldptree.errors import ConfigError
+from ldptree.families.settings import PaperOptions
+from ldptree.inference.algorithm_2 import prune
+from ldptree.inference.depth import paper_depth
+from ldptree.inference.weighting import PrivateSums, PublicSums, gather_evidence
 from ldptree.partition import PARTITIONS, grow_partition
 from ldptree.partition.tree import Partition
 from ldptree_benchmark.learners.answers import Answers, Trial, feature_range
@@ -41,11 +45,14 @@ KEPT = 200
 class Settings:
     """What a suite may set; `feature_range` is that of the public rows where it is None, or as in `answers`.
     `min_samples_leaf` is a parameter of the code alone: its scripts tune it on test rows, the text does not have it.
+    With a `bound` it is LPCT-prune without its second query, every r of (14) times so much: section 6.1 has "constants that yield
+    a tighter bound", and does not say which. A depth of 0 is then the p0 of Algorithm 2, and lam is chosen by it.
     """
 
     partition: str = "max-edge"
     depth: int = 4
     lam: float = 1.0
+    bound: float | None = None
     min_samples_leaf: int = 1
     feature_range: Sequence[float] | str | None = None
     switches: Sequence[str] = ()
@@ -57,6 +64,8 @@ class Settings:
         _known(dict.fromkeys(made.switches), list(SWITCHES), "switch")
         if made.partition not in PARTITIONS:
             raise ConfigError(f"lpct_printed: partition {made.partition}: one of {', '.join(PARTITIONS)}")
+        if made.bound is not None and (made.bound <= 0 or made.switches):
+            raise ConfigError("lpct_printed: bound: must be above 0, and leaves no switch to turn")
         if not (made.depth >= 0 and made.min_samples_leaf >= 1 and made.lam >= 0):
             raise ConfigError(
                 f"lpct_printed: depth = {made.depth}, lam = {made.lam:g}, min_samples_leaf = {made.min_samples_leaf}: must be "
@@ -99,6 +108,9 @@ def answer_printed_grid(trial: Trial, settings: Sequence[Mapping[str, Any]]) -> 
     grown: dict[tuple[Any, ...], tuple[NDArray[np.float32], Partition]] = {}
     counted: dict[tuple[Any, ...], Counted] = {}
     for number, setting in enumerate(all_settings):
+        if setting.bound is not None:
+            yield _prune(trial, setting, setting.bound)
+            continue
         tree = (
             setting.partition,
             setting.min_samples_leaf,
@@ -108,7 +120,10 @@ def answer_printed_grid(trial: Trial, settings: Sequence[Mapping[str, Any]]) -> 
         if (*tree, setting.depth) not in counted:
             if tree not in grown:
                 grown[tree] = _grow(trial.rows, setting, deepest, trial.seed)
-            counted[(*tree, setting.depth)] = Counted.of(trial.rows, *grown[tree], setting.depth)
+            X, partition = grown[tree]
+            # nodes without any row stay empty cells, which nobody asks about
+            cells = np.unique(_cut_back(partition, X, setting.depth), return_inverse=True)[1]
+            counted[(*tree, setting.depth)] = Counted.of(trial.rows, X, cells, int(cells.max()) + 1)
         report = number if "fresh-reports" in setting.switches else setting.depth
         yield _decide(counted[(*tree, setting.depth)], setting, trial.epsilon or 0.0, [trial.seed, report])
 
@@ -126,15 +141,11 @@ class Counted:
     is_within: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, rows: LabelledRows, X: NDArray[np.float32], partition: Partition, depth: int) -> Counted:
-        """With the partition cut back to a depth."""
-        nodes = partition.leaves[partition.apply(X)]
-        for _ in range(max(partition.max_depth - depth, 0)):
-            nodes = np.where(partition.depth[nodes] > depth, partition.parent[nodes], nodes)
-        # nodes without any row stay empty cells, which nobody asks about
-        cells = np.unique(nodes, return_inverse=True)[1]
-        n_cells, test = int(cells.max()) + 1, rows.part == TEST
-        is_one = rows.y == 1
+    def of(
+        cls, rows: LabelledRows, X: NDArray[np.float32], cells: NDArray[np.integer], n_cells: int
+    ) -> Counted:
+        """By the cell of every row."""
+        test, is_one = rows.part == TEST, rows.y == 1
 
         def count(which: NDArray[np.bool_]) -> Counts:
             return np.bincount(cells[which], minlength=n_cells).astype(np.int64)
@@ -147,12 +158,50 @@ class Counted:
         )  # fmt: skip
 
 
+def _cut_back(partition: Partition, X: NDArray[np.float32], depth: int) -> NDArray[np.integer]:
+    """The node of every row in the partition cut back to a depth."""
+    nodes = partition.leaves[partition.apply(X)]
+    for _ in range(max(partition.max_depth - depth, 0)):
+        nodes = np.where(partition.depth[nodes] > depth, partition.parent[nodes], nodes)
+    return nodes
+
+
+def _draw_noise(counted: Counted, epsilon: float, coins: list[int]) -> Floats:
+    """Of the ones and the rows of every cell, float64 [2, cells]."""
+    rng = np.random.default_rng(coins)
+    gammas = rng.gamma(counted.n_private, 4.0 / epsilon, (2, 2, len(counted.public)))
+    return np.asarray(gammas[0] - gammas[1])
+
+
+def _prune(trial: Trial, settings: Settings, bound: float) -> Answers:
+    rows, epsilon = trial.rows, trial.epsilon or 0.0
+    n_public, n_private = (int((rows.part == part).sum()) for part in (PUBLIC, PRIVATE))
+    depth = settings.depth or paper_depth(rows.X.shape[1], n_private, n_public, epsilon)
+    X, partition = _grow(rows, settings, depth, trial.seed)
+    counted = Counted.of(rows, X, partition.apply(X), partition.n_leaves)
+    noise = _draw_noise(counted, epsilon, [trial.seed, depth])
+    ones, people = counted.private_ones + noise[0], counted.private + noise[1]
+    variance = np.full(partition.n_leaves, 32.0 * n_private / epsilon**2)
+    # Algorithm 2 compares margins over r and nothing else: margins over the bound are bounds times it.
+    evidence = gather_evidence(
+        partition,
+        PrivateSums((ones - people / 2) / bound, people, variance, variance),
+        PublicSums((counted.public_ones - counted.public / 2) / bound, counted.public.astype(np.float64)),
+        n_private=n_private,
+        label_variance=0.25,
+        empty_cell_estimate=-0.5,
+    )
+    options = PaperOptions(termination=False)
+    result = prune(evidence, epsilon=epsilon, n_public=n_public, termination_depth=0, options=options)
+    is_one = result.pruned.theta[partition.leaves] > 0
+    return is_one.astype(np.int64)[counted.test_cells]
+
+
 def _decide(counted: Counted, settings: Settings, epsilon: float, coins: list[int]) -> Answers:
-    rng, n_cells = np.random.default_rng(coins), len(counted.public)
+    n_cells = len(counted.public)
     noise = np.zeros((2, n_cells))
     if "true-counts" not in settings.switches:
-        gammas = rng.gamma(counted.n_private, 4.0 / epsilon, (2, 2, n_cells))
-        noise = gammas[0] - gammas[1]
+        noise = _draw_noise(counted, epsilon, coins)
     of_private, of_public = (0.0, 1.0) if np.isinf(settings.lam) else (1.0, settings.lam)
     ones = of_private * (counted.private_ones + noise[0]) + of_public * counted.public_ones
     rows = of_private * (counted.private + noise[1]) + of_public * counted.public

@@ -54,6 +54,7 @@ REGRESSORS = Classes(
     {
         "phist": "histograms:PHISTRegressor",
         "hist": "histograms:PHISTRegressor",
+        "deconv": "deconvolution:DeconvolutionRegressor",
         "krr": "krr:KaryResponseRegressor",
         "par_dt": "label_dt:PublicPartTreeRegressor",
         "label_dt": "label_dt:LabelTreeRegressor",

@@ -35,13 +35,15 @@ class PHISTRegressor(NoisyRegressor):
     """PHIST, the private histogram of Berrett, Gyorfi and Walk (EJS 15, 2021), as LPDT D.1 compares it, and HistOfTree
     C.1 as Hist (t bins, threshold zeta), where every feature and the label are private whatever holders show.
 
-    A cell predicts Z / W, or 0 where W is below a threshold. Privacy: eps-LDP of row and label together, in real arithmetic (a
-    simulation device). Noise variance of a cell: 32 n / eps^2 of W, M^2 times that of Z.
+    A cell predicts Z / W, or 0 where W is below a threshold. APHIST (Gyorfi and Kroll 2022, as LPDT D.1 has it) takes the average
+    of W, as a probability, and of the cell's volume in its place. Privacy: eps-LDP of row and label together, in real arithmetic
+    (a simulation device). Noise variance of a cell: 32 n / eps^2 of W, M^2 times that of Z.
 
     Args:
         epsilon: the budget of each row, above 0 and at most 64.
         bins: t, bins on each feature: 1 / h in LPDT.
         threshold: a cell whose estimated probability is below it predicts 0.
+        is_adjusted: whether it is APHIST.
         label_range: (low, high); labels are clipped to it, and M is the larger absolute end.
         feature_range: (low, high), numbers or one for each feature; rows are clipped to it.
         random_state: None draws the noise from fresh entropy, a number makes it repeatable.
@@ -58,6 +60,7 @@ class PHISTRegressor(NoisyRegressor):
         *,
         bins: int = 2,
         threshold: float = 0.01,
+        is_adjusted: bool = False,
         label_range: tuple[float, float] = (-1.0, 1.0),
         feature_range: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
         random_state: int | np.random.RandomState | None = None,
@@ -65,6 +68,7 @@ class PHISTRegressor(NoisyRegressor):
         self.epsilon: Any = epsilon
         self.bins: Any = bins
         self.threshold: Any = threshold
+        self.is_adjusted: Any = is_adjusted
         self.label_range: Any = label_range
         self.feature_range: Any = feature_range
         self.random_state: Any = random_state
@@ -88,7 +92,8 @@ class PHISTRegressor(NoisyRegressor):
             np.bincount(cells, weights=values, minlength=k) + laplace_sums(n, k, scale, generator)
             for values, scale in zip((np.ones(n), labels), self._scales(), strict=True)
         )
-        self.values_: Floats = share_of(joint / n, marginal / n, float(self.threshold))
+        probability = (marginal / n + 1 / k) / 2 if self.is_adjusted else marginal / n
+        self.values_: Floats = share_of(joint / n, probability, float(self.threshold))
         return self
 
     def predict(self, X: ArrayLike) -> Floats:

@@ -29,6 +29,31 @@ def _(s):
     assert s.show(s.mean("depth-4", "gamma-0.5") - s.mean("depth-3", "gamma-0.5"), "+") >= 0.0
 
 
+for name, bounds in {"prune": "as (14) has them", "tight": "tighter than (14)"}.items():
+
+    @claims(
+        2,
+        4,
+        8,
+        paper=True,
+        says=f"Figure 7(b), bounds {bounds}: the accuracy first increases with p0 (4 above 2)",
+    )
+    def _(s, name=name):
+        assert s.show(s.mean(f"{name}-4", "gamma-0.5") - s.mean(f"{name}-2", "gamma-0.5"), "+") >= 0.0
+
+    @claims(
+        0.5,
+        1,
+        2,
+        4,
+        8,
+        paper=True,
+        says=f"Figure 7(b), bounds {bounds}: then it falls slightly at most (8 within .02 of 6)",
+    )
+    def _(s, name=name):
+        assert s.show(s.mean(f"{name}-8", "gamma-0.5") - s.mean(f"{name}-6", "gamma-0.5"), "+") >= -0.02
+
+
 @claims(1, paper=True)
 def _(s):
     """Figure 7(c): at eps 1 the accuracy is increasing with lam (10 above .1)"""

@@ -59,3 +59,11 @@ def _(s):
             "constant",
         ),
     )
+
+
+@claims(1, 2, 4)
+def _(s):
+    """LPDT, untuned, has at most the error of PHIST, APHIST and DECONV on each set"""
+    rivals = [[s.score(name, rival) for name in SETS] for rival in ("phist", "aphist", "deconv")]
+    worse = np.array([s.score(name, "lpdt") for name in SETS]) > np.min(rivals, axis=0)
+    assert s.show(int(worse.sum()), "g") == 0

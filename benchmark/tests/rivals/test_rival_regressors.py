@@ -13,9 +13,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms.oracles.grr import Grr
 from ldptree_benchmark.rivals import REGRESSORS
+from ldptree_benchmark.rivals.deconvolution import DeconvolutionRegressor
 from ldptree_benchmark.rivals.histograms import PHISTRegressor
 from ldptree_benchmark.rivals.krr import KaryResponseRegressor
 from ldptree_benchmark.rivals.label_dt import LabelTreeRegressor, PublicPartTreeRegressor
+from ldptree_benchmark.rivals.noisy_regressor import seed_of
 
 FALSE_ALARM = 1e-3
 """Of each statistical test, with fixed seeds."""
@@ -67,6 +69,19 @@ def test_the_histogram_spends_all_of_epsilon_where_labels_lie_on_both_sides_of_0
     answers, scales = PHISTRegressor(1.5, bins=2, label_range=(-3.0, 3.0)).answers(*inputs(1))
     worst = max(np.abs(answers - answer).dot(1 / scales).max() for answer in answers)
     assert worst == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_deconvolution_spends_half_of_epsilon_on_features_and_half_on_the_label(d):
+    """The largest log density ratio of Laplace noise: a range of 1 a feature, and of 5 for the label, in units of the scales."""
+    model = DeconvolutionRegressor(1.5, label_range=(-2.0, 3.0), feature_range=(-3.0, 7.0), random_state=0)
+    assert (np.array([1.0] * d + [5.0]) / model.scales(d)).sum() == pytest.approx(1.5)
+    X, y = inputs(d)
+    sent = model.fit(X, y).reports_ - np.random.default_rng(seed_of(0)).laplace(
+        size=(len(y), d + 1)
+    ) * model.scales(d)
+    assert sent.min(axis=0) == pytest.approx([0.0] * d + [-2.0])
+    assert sent.max(axis=0) == pytest.approx([1.0] * d + [3.0])
 
 
 def test_the_sums_that_fit_draws_are_those_of_reports():
@@ -156,6 +171,7 @@ def test_cells_beyond_memory_are_refused_with_their_number_and_what_fits(name):
         ("phist", {"label_range": (1, 1)}, "label_range: low must be below high"),
         ("phist", {"feature_range": (1, 0)}, "swap them"),
         ("phist", {"epsilon": math.inf}, "epsilon must be a number above 0"),
+        ("deconv", {"bandwidth": 0}, "bandwidth must be"),
         ("krr", {"bins": 1}, "bins must be a whole number from 2"),
         ("krr", {"private_features": [7]}, "a column must be a whole number from 0 to 1"),
         *(
