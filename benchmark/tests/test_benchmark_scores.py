@@ -139,7 +139,7 @@ def test_seconds_that_a_kept_model_took_before_count_as_its_learners(tmp_path, m
 def test_seconds_may_be_those_of_numbers_and_a_law_may_have_no_public_rows(tmp_path):
     law = {"law": "lpdt-sine", "parameters": {"n_public": 0, "n_private": 200, "n_test": 50}}
     suite = suite_of(
-        measure="seconds", label="number", laws={"sine": law}, methods={"phist": {"learner": "phist"}}, repetitions=1,
+        measure="seconds", label="number", laws={"sine": law}, methods={"tree": {"learner": "plain_tree"}}, repetitions=1,
         epsilons=[2.0],
     )  # fmt: skip
     _, (cell,) = score(Store(tmp_path / "work"), suite)

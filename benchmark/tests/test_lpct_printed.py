@@ -7,8 +7,9 @@ import pytest
 
 from ldptree.errors import ConfigError
 from ldptree.estimators import LPCTClassifier
+from ldptree.inference.algorithm_2 import prune
 from ldptree_benchmark.laws import draw_law
-from ldptree_benchmark.learners import LEARNERS
+from ldptree_benchmark.learners import LEARNERS, lpct_printed
 from ldptree_benchmark.learners.answers import Trial
 from ldptree_benchmark.learners.code_partition import grow_as_code
 from ldptree_benchmark.learners.lpct_printed import answer_printed, answer_printed_grid
@@ -46,13 +47,21 @@ def test_without_a_switch_it_is_the_estimator_with_laplace_noise(settings, of_es
     assert abs(np.mean(ours) - np.mean(theirs)) < 4 * spread + 0.002
 
 
-def test_tighter_bounds_prune_less():
-    """With hardly any bound every cell decides by itself, as its own two sides, with lam of (16), have it."""
-    answers = [answer_printed(trial(8.0, bound=bound, depth=6)) for bound in (1e-9, 0.25, 1.0)]
-    assert [np.mean(one != answers[0]) for one in answers[1:]] == sorted(
-        np.mean(one != answers[0]) for one in answers[1:]
+def test_bounds_are_times_the_factor_for_both_sides(monkeypatch):
+    """Algorithm 2 divides margins by bounds: a quarter of these is four times those, and counts stay."""
+    seen = []
+    monkeypatch.setattr(
+        lpct_printed, "prune", lambda evidence, **more: seen.append(evidence) or prune(evidence, **more)
     )
-    assert (answers[0] != answers[2]).any()
+    whole, quarter = (answer_printed(trial(8.0, bound=bound, depth=6)) for bound in (1.0, 0.25))
+    assert (whole != quarter).any()
+    for name, times in {
+        "private_margin": 4,
+        "public_margin": 4,
+        "private_count": 1,
+        "public_mass": 1,
+    }.items():
+        np.testing.assert_allclose(getattr(seen[1], name), times * getattr(seen[0], name))
 
 
 def test_candidates_read_the_same_reports_unless_they_are_fresh():

@@ -52,13 +52,14 @@ def estimator_answer(name: str) -> Callable[[Trial], Stated]:
         rows = trial.rows
         kind = getattr(estimators, name)
         learn = rows.part != TEST
-        settings = dict(trial.settings)
+        is_public = (rows.part == PUBLIC)[learn]
+        settings = {**({} if is_public.any() else known_ranges(rows)), **trial.settings}
         if "feature_range" in settings:
             settings["feature_range"] = feature_range(rows, settings["feature_range"])
         if name == "LPDTRegressor" and rows.label_range is not None:
             settings.setdefault("label_range", rows.label_range)
         model = kind(trial.epsilon, random_state=trial.seed, **settings)
-        model.fit(rows.X[learn], rows.y[learn], public=(rows.part == PUBLIC)[learn])
+        model.fit(rows.X[learn], rows.y[learn], public=is_public if is_public.any() else None)
         answers = np.asarray(model.predict(rows.X[rows.part == TEST]))
         return Stated(answers, check_statements(model.model_, rows))
 
