@@ -65,7 +65,7 @@ REGRESSORS = Classes(
 
 CLASSIFIERS = Classes(
     {
-        "phist": "phist_classes:PHISTClassifier",
+        "phist": "histograms:PHISTClassifier",
         "pglm": "pglm:PGLMClassifier",
         "psgd_linear": "gradient.psgd:PSGDLinearClassifier",
         "psgd_neural": "gradient.psgd:PSGDNeuralClassifier",

@@ -1,7 +1,7 @@
 """Private histograms with t bins on each of d features, and Laplace noise on a cell's indicator and label.
 
-Berrett, Gyorfi and Walk 2021 (as LPDT, NeurIPS 2023, D.1 and HistOfTree, AISTATS 2025, C.1 use it). A holder with row
-x and label y sends, for every cell A, W_A = 1[x in A] + (4 / eps) Lap and Z_A = y 1[x in A] + (4 M / eps) Lap, abs(y)
+Berrett and Butucea 2019 (classes), Berrett, Gyorfi and Walk 2021 (numbers, as LPDT D.1 and HistOfTree C.1 use it). A holder
+with row x and label y sends, for every cell A, W_A = 1[x in A] + (4 / eps) Lap and Z_A = y 1[x in A] + (4 M / eps) Lap, abs(y)
 <= M. Another row or label changes the W by at most 2 in L1 and the Z by at most 2 M, so each half is eps/2-LDP and
 the report eps-LDP, in real arithmetic. A SIMULATION DEVICE: noise in floating point leaks (Mironov 2012), so no
 client may send this; `fit` draws the sums of n reports directly, by their exact law.
@@ -19,10 +19,13 @@ from ldptree.errors import ConfigError
 from ldptree.limits import MAX_BINS, check_epsilon, is_number, label_ends
 from ldptree.partition.product import Histogram
 from ldptree.validation import check_seed, checked_number, validated
+from ldptree_benchmark.rivals.noisy_classifier import NoisyClassifier, shares_of
 from ldptree_benchmark.rivals.noisy_regressor import NoisyRegressor, scaled, seed_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from ldptree.estimators.holders import SplitRows
 
     Floats = NDArray[np.float64]
 
@@ -131,6 +134,65 @@ class PHISTRegressor(NoisyRegressor):
         self.histogram_ = Histogram(tuple(range(d)), int(self.bins))
         cells = self.histogram_.apply(scaled(X, self.feature_range))
         return cells, np.clip(y, *label_ends(self.label_range))
+
+
+class PHISTClassifier(NoisyClassifier):
+    """PHIST for two classes, as LPCT section 7.2 compares it: the labels are the numbers 0 and 1, the report is that of
+    `PHISTRegressor`, and a cell has class 1 where its share is above 1/2. Public rows say the ranges alone.
+
+    Args:
+        epsilon: the budget of each private row, above 0 and at most 64.
+        bins: t, bins on each feature, which LPCT picks among 1 to 6 on test rows; None: (n eps^2)^(1 / (2 d + 2)), rounded, for n
+            private rows, the rate of Berrett and Butucea for a smoothness of 1.
+        threshold: a cell whose estimated probability is below it, or not above 0, has the first class.
+        feature_range: (low, high), numbers or one for each feature; None: of the public rows, or (0, 1) without any.
+        random_state: None draws the noise from fresh entropy, a number makes it repeatable.
+
+    Attributes:
+        histogram_: the fitted `PHISTRegressor`.
+        classes_: labels of the public rows.
+        ledger_: what every private row spent, on what.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    _is_binary = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bins: int | None = None,
+        threshold: float = 0.0,
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon: Any = epsilon
+        self.bins: Any = bins
+        self.threshold: Any = threshold
+        self.feature_range: Any = feature_range
+        self.random_state: Any = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._histogram(1 if self.bins is None else self.bins, 0)._check_parameters()
+
+    def _histogram(self, bins: Any, seed: int) -> PHISTRegressor:
+        return PHISTRegressor(
+            self.epsilon, bins=bins, threshold=self.threshold, label_range=(0.0, 1.0), random_state=seed
+        )
+
+    def _learn_from(self, rows: SplitRows, rng: np.random.Generator) -> None:
+        X = rows.encoding.encode(rows.private_rows).astype(np.float64)
+        bins = self.bins
+        if bins is None:
+            bins = max(1, round((len(X) * float(self.epsilon) ** 2) ** (1 / (2 * X.shape[1] + 2))))
+        histogram = self._histogram(bins, int(rng.integers(2**32)))
+        self._charge(rows, f"cell and label of a histogram of {bins}^{X.shape[1]} cells")
+        self.histogram_ = histogram.fit(X, shares_of(rows.private_labels, 2)[:, 1])
+
+    def _shares(self, rows: Floats) -> Floats:
+        share = np.clip(self.histogram_.predict(rows), 0.0, 1.0)
+        return np.column_stack([1 - share, share])
 
 
 def share_of(total: Floats, probability: Floats, threshold: float) -> Floats:

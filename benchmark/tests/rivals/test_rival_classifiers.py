@@ -18,8 +18,8 @@ from ldptree_benchmark.rivals import CLASSIFIERS
 from ldptree_benchmark.rivals.gradient.network import Network
 from ldptree_benchmark.rivals.gradient.privunit_g import PrivUnitG, turn_to_sphere
 from ldptree_benchmark.rivals.gradient.psgd import PSGDLinearClassifier
+from ldptree_benchmark.rivals.histograms import PHISTClassifier
 from ldptree_benchmark.rivals.pglm import delta_of, find_scale, find_stretch, sensitivity
-from ldptree_benchmark.rivals.phist_classes import PHISTClassifier
 
 EPSILONS = [0.1, 0.5, 2.0, 8.0, 64.0]
 FALSE_ALARM = 1e-3
