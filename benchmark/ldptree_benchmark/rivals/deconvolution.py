@@ -34,7 +34,7 @@ class DeconvolutionRegressor(NoisyRegressor):
 
     Args:
         epsilon: the budget of each row, above 0 and at most 64.
-        bandwidth: h, on features of [0, 1]. LPDT tries .02 to 5; the largest has the least noise.
+        bandwidth: h, on features of [0, 1]. LPDT tries .02 to 5.
         label_range: (low, high); labels are clipped to it.
         feature_range: (low, high), numbers or one for each feature; rows are clipped to it.
         random_state: None draws the noise from fresh entropy, a number makes it repeatable.
