@@ -31,6 +31,11 @@ class Round:
     left: Any = None
 
     @property
+    def is_last(self) -> bool:
+        """True if surely no question follows; False where that is not known yet."""
+        return isinstance(self.asked, Record) and self.asked.facts.get("is_last", False)
+
+    @property
     def stored(self) -> StoredRound:
         """The question and its answers as artifacts. Raises NotComputed."""
         (answers,) = known(self.left).parts.values()

@@ -56,7 +56,7 @@ def finish(run: Pipeline) -> dict[str, Any]:
     else:
         question = run.conversation.last.question()
         store.objects.put(f"{folder}/protocol.json", store.file(question, "protocol.json").read_bytes())
-        earlier = run.conversation.whole[:-1] if run.respondents.charges_first else []
+        earlier = run.conversation.whole[:-1] if run.respondents.asks_parts else []
         tables = _tables(config, facts, by_step) | {
             "earlier": [turn.stored.answers.path for turn in earlier],
         }
@@ -93,10 +93,17 @@ def finish(run: Pipeline) -> dict[str, Any]:
 
 
 def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
-    """Write the folder of a run that nobody has answered yet: its page, and what is asked. Returns its summary."""
-    (turn,), place, left = run.conversation.rounds, run.config.collection, run.respondents.facts
+    """Write the folder of a run that has no model yet: its page, and what is asked. Returns its summary."""
+    turn, place, left = run.conversation.rounds[-1], run.config.collection, run.respondents.facts
     where = f"Devices send them to {place.inbox}." if place.inbox else f"Their totals come as {place.totals}."
-    message = " ".join(["No report has come yet.", where, *say_left_out(left)])
+    n, until = left["n_private"], place.close
+    came = "No report has come yet."
+    if turn.number > 1:
+        came = f"The first question is closed, with {n:,} reports, and none has come to the second yet."
+    elif n:
+        end = f"with {until:,}" if isinstance(until, int) else f"on {until}"
+        came = f"{n:,} reports have come to the first question. It closes {end}, and then the second is published."
+    message = " ".join([came, where, *say_left_out(left)])
     facts = _describe_stop(run, message, is_waiting=True)
     page = _write_stop(run, facts)
     question = run.store.file(turn.question(), "protocol.json").read_bytes()
@@ -105,7 +112,7 @@ def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
         "run": run.name,
         "name": facts.name,
         "epsilon": facts.privacy.epsilon,
-        "n_private": 0,
+        "n_private": n,
         "metrics": {},
         "finding": message,
         "published": run.store.objects.where(f"{FOLDER}/{facts.name}"),

@@ -337,8 +337,8 @@ class Pipeline:
                 break  # whether a round follows is not known
             spent = self.respondents.charge(asked, spent)
             answered = replace(asked, reports=self.respondents.answer(asked))
-            if not self.respondents.has_answers(answered):
-                return Conversation([answered], spent)
+            if not self.respondents.is_answered(answered):
+                return Conversation([*rounds, answered], spent)
             rounds.append(replace(answered, left=self.add_up(answered)))
             if not isinstance(rounds[-1].left, Record):
                 break
@@ -388,7 +388,7 @@ class Pipeline:
 
     def ask(self, rounds: Sequence[Round]) -> Round | None:
         """The next question, if there may be one."""
-        if rounds and (self.terms.config.asks_once or _is_last(rounds[-1])):
+        if rounds and (self.terms.config.asks_once or rounds[-1].is_last):
             return None
         if not rounds and not self.config.model.in_rounds:
             return Round(1, self.published, lambda: self.protocol)
@@ -483,11 +483,6 @@ class Pipeline:
             "timeline": NotInKey(self.timeline),
             "command": NotInKey(self.command),
         }
-
-
-def _is_last(asked: Round) -> bool:
-    """Return whether surely no question follows; False where that is not known yet."""
-    return isinstance(asked.asked, Record) and asked.asked.facts.get("is_last", False)
 
 
 def _row_rules(terms: Terms) -> RowRules:

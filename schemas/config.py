@@ -122,6 +122,9 @@ class RunConfig(Table):
             f"collection: people are asked one question, and {self.model.estimator} asks several; choose another estimator": (
                 self.model.in_rounds
             ),
+            "collection.close: it ends the first of two questions; set model.questions = 2, or leave it out": (
+                self.collection.close is not None and getattr(self.model.settings, "questions", 1) != 2
+            ),
         }
         if wrong := [fault for fault, is_wrong in faults.items() if is_wrong]:
             raise ValueError("\n".join(wrong))
@@ -217,7 +220,9 @@ class RunConfig(Table):
     def asks_once(self) -> bool:
         """True if no question can follow the first."""
         settings = self.model.settings
-        is_whole = self.published_as is not None or not settings.may_ask_parts
+        is_whole = (
+            self.published_as is not None and self.collection.close is None
+        ) or not settings.may_ask_parts
         return not self.model.in_rounds and not settings.may_ask_again and is_whole
 
     def mechanisms(self) -> tuple[str, ...]:
@@ -251,7 +256,7 @@ class RunConfig(Table):
             mechanism=self.privacy.mechanism,
             label=self.label,
             n_classes=None if classes is None else len(classes),
-            in_campaign=self.published_as is not None,
+            in_campaign=self.published_as is not None and self.collection.close is None,
         )
         is_weighted = getattr(self.model.settings, "base", AUTO) in WEIGHTED_BASES
         return [

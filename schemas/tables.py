@@ -4,6 +4,8 @@ refuses undeclared keys.
 
 from __future__ import annotations
 
+import contextlib
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -145,6 +147,16 @@ class CampaignConfig(Table):
     """The name of a collection that later runs continue. Its first run freezes its terms."""
 
 
+def _as_end(value: object) -> object:
+    """A day, or a number of reports. Raises ValueError."""
+    with contextlib.suppress(ValueError):
+        if isinstance(value, str):
+            return date.fromisoformat(value)
+    if isinstance(value, datetime) or not isinstance(value, date | int | None) or not_bool(value) == 0:
+        raise ValueError(f'write a day, as "2026-12-01", or a number of reports, got {value!r}')
+    return value
+
+
 class CollectionConfig(Table):
     """A run whose reports come from outside. Every row is public, and people answer on their own devices."""
 
@@ -159,8 +171,20 @@ class CollectionConfig(Table):
     line. A file that is being written has another name until it is whole.
     """
 
+    close: Annotated[date | int | None, BeforeValidator(_as_end)] = None
+    """Where model.questions = 2: the day (UTC) from which a run closes the first question, as "2026-12-01", or the number of
+    reports with which it does. It publishes the second then. Those who have answered are not asked again.
+    """
+
+    shuffler: str | None = Field(default=None, pattern=NAME)
+    """The name of another party that runs the intake, and hands on all reports shuffled together. The page then says which
+    epsilon a report has among them.
+    """
+
     @model_validator(mode="after")
     def _check_both(self) -> CollectionConfig:
+        if self.close is not None and self.totals is not None:
+            raise ValueError("close: sums from elsewhere answer one question; leave it out, or name an inbox")
         if self.inbox is not None and self.totals is not None:
             raise ValueError(
                 "totals: reports come to an inbox, or their sums are a file; leave one of the two out"

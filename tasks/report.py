@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree.audit.shuffled import DELTA, shuffled_epsilon
 from ldptree.baselines import BASELINES
 from ldptree.encoding import Encoding, NumericFeature
+from ldptree.errors import ConfigError
 from ldptree.mechanisms.mechanism import PoisoningBound
 from ldptree.models import Model
 from ldptree.models.description import Evidence, name_columns, name_level
@@ -357,7 +360,22 @@ def describe_privacy(
         mask_release=cast("Literal['all', 'cells', 'none']", config.mask_release),
         example=_draw_example(config, last, model, typical),
         on_devices=config.is_collection,
+        shuffler=config.collection.shuffler or "",
+        shuffled=_shuffle(last, evidence.totals) if config.collection.shuffler else None,
     )
+
+
+def _shuffle(last: Published, totals: Sequence[Totals]) -> float | None:
+    """Return the epsilon of a report among those about the same output, which is drawn whatever the row is, rounded up to three
+    digits; None where none is proved.
+    """
+    n = int(min((counted.n_private for counted in totals), default=0))
+    if not isinstance(last, Protocol) or n < 2:
+        return None
+    with suppress(ConfigError):
+        epsilon = shuffled_epsilon(last.mechanism, n, DELTA).epsilon
+        return float(f"{1.005 * epsilon:.2e}") if epsilon < last.epsilon_exact else None
+    return None
 
 
 def _draw_example(config: RunConfig, last: Published, model: Model, typical: TypicalRow) -> Example | None:
@@ -543,8 +561,9 @@ def say_left_out(held: Mapping[str, Any]) -> list[str]:
     for name, reason in list(refused.items())[:NAMED]:
         sentences.append(f"A segment of the inbox was refused. Nothing in {name} counts: {reason}.")
     if others:
+        there = "is 1 other" if len(others) == 1 else f"are {len(others):,} others"
         sentences.append(
-            f"Some files of the inbox were passed over. Only *.jsonl is read; there are {len(others):,} others, as {others[0]}."
+            f"Some files of the inbox were passed over. Only *.jsonl is read; there {there}, as {others[0]}."
         )
     return sentences
 

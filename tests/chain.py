@@ -151,7 +151,7 @@ class Chain(Pipeline):
 
     @cached_property
     def conversation(self) -> Conversation:
-        if self.respondents.charges_first:
+        if self.respondents.asks_parts:
             return super().conversation
         spent = self.spent  # before the question, which may be another since
         return Conversation([replace(self.first, reports=self.reports, left=self.totals)], spent)

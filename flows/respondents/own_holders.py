@@ -55,11 +55,6 @@ class OwnHolders(Respondents):
         run = self.run
         return "reports" if run.config.model.in_rounds else run.terms.form(run.held, known(asked.asked))
 
-    @property
-    def charges_first(self) -> bool:
-        """Return whether the first charge pays for all questions, as holders get only some. Raises NotComputed."""
-        return self.run.config.model.in_rounds or bool(known(self.run.published).facts.get("asks_a_part"))
-
     @cached_property
     def agreement(self) -> Agreement:
         """Agreement of the holders, by the configuration. Raises NotComputed."""
@@ -76,8 +71,8 @@ class OwnHolders(Respondents):
         question = self.agreement.question(asked.number, asked.question())
         config, held = self.run.terms.config, known(self.run.held)
         if config.is_trial:
-            return TrialCost(config, asks_parts=self.charges_first)
-        if not self.charges_first:
+            return TrialCost(config, asks_parts=self.asks_parts)
+        if not self.asks_parts:
             protocol = cast("Protocol", question)
             joining = self.run.terms.joining(self.run.raw, self.run.ingested, held, known(self.run.published))
             return QuestionCost(
@@ -114,7 +109,7 @@ class OwnHolders(Respondents):
 
         Where parts of the holders are asked apart, everybody is charged the whole epsilon before the first question.
         """
-        if before is not None and self.charges_first:
+        if before is not None and self.asks_parts:
             return before
         self.run.may_have_asked = True
         try:

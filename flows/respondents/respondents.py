@@ -9,6 +9,7 @@ from typing import Any
 
 from flows.budget import Spent
 from flows.conversation import Round
+from flows.executors import known
 from schemas.manifest import Manifest, Record
 from tasks.perturb import Form
 
@@ -41,9 +42,9 @@ class Respondents(ABC):
         """The form of the answers to a question. Raises NotComputed."""
 
     @property
-    @abstractmethod
-    def charges_first(self) -> bool:
-        """True if the first charge pays for all questions. Raises NotComputed."""
+    def asks_parts(self) -> bool:
+        """True if each question is for some of them, so that one charge pays for all questions. Raises NotComputed."""
+        return self.run.config.model.in_rounds or bool(known(self.run.published).facts.get("asks_a_part"))
 
     @abstractmethod
     def charge(self, asked: Round, before: Spent | None) -> Spent:
@@ -55,8 +56,8 @@ class Respondents(ABC):
     def answer(self, asked: Round) -> Sequence[Record]:
         """The reports to a question, each drawn once."""
 
-    def has_answers(self, answered: Round) -> bool:
-        """Return whether anybody has answered yet, as far as is known."""
+    def is_answered(self, answered: Round) -> bool:
+        """Return whether the run goes on from these answers, as far as is known."""
         return True
 
     @abstractmethod

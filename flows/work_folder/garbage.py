@@ -31,6 +31,7 @@ from storage.ledger.database import LAST
 from storage.ledger.lost_parts import check_state
 from storage.objects.copies import files_below, unused_raw_copies
 from storage.objects.object_store import Entry
+from storage.reports.published import answers_of_closed
 from storage.store import ARTIFACT, Store
 
 GRACE = timedelta(days=7)
@@ -117,7 +118,7 @@ def _garbage(store: Store, keep: int) -> _Garbage:
     runs = _runs(store)
     newest = _newest(store, runs, keep)
     kept = [run for run in runs if run in newest or any(_is_below(name, f"runs/{run}") for name in young)]
-    records = {name for run in kept for name in records_of_run(store, run)}
+    records = {name for run in kept for name in records_of_run(store, run)} | answers_of_closed(objects)
     check_state(store)
     everything = whole_records(store)
     received = _protected(store)

@@ -1,6 +1,7 @@
 """A run as a draft for the registry of differential privacy deployments (opendp/deployments-registry-data, its schema of 2026).
 
-What the run knows is filled in. What only its owner knows is left empty, each with a comment that says what belongs there.
+What the run knows is filled in. What only its owner knows is left empty, each with a comment that says what belongs there. Below
+it they answer what NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy Guarantees", 2025) says to evaluate.
 """
 
 from __future__ import annotations
@@ -66,6 +67,17 @@ deployment:
       - {owner}who fills in this entry
     tier: 3
 """
+_NIST = """\
+# What NIST SP 800-226 says to evaluate, from the run:
+# - epsilon, delta: {epsilon} for all that a person sent, 0. {parameters}
+# - unit of privacy: one person. {unit} {composition}
+# - algorithms and correctness: {mechanisms} Each side recomputes epsilon, and refuses more than it agreed to; `ldptree audit`
+#   tests the law of reports. Not protected: the time, memory and power that drawing them takes.
+# - utility and bias: {utility} {tuning} A group with few public rows is predicted worse; the page shows each group.
+# - trust: {trust} Another party that shuffles reports is trusted for the shuffled epsilon of the page alone.
+# - exposure of collected data: rows stay with their people; reports are kept, and may be: each is within epsilon. {unprotected}
+# - security and access control: owner: who may read the work folder, and how reports travel
+"""
 
 
 def draft_entry(run: Path) -> str:
@@ -87,9 +99,8 @@ def draft_entry(run: Path) -> str:
             f"{shown_path(run)}: {why}, so there is nothing to register. Name the folder of a release."
         )
     fields = _fields(facts, json.loads(_read(run / "actors.json")), is_campaign=bool(card.get("campaign")))
-    return _TEMPLATE.format(
-        owner=OWNER, **{key: json.dumps(value, ensure_ascii=False) for key, value in fields.items()}
-    )
+    entry = {key: json.dumps(value, ensure_ascii=False) for key, value in fields.items()}
+    return _TEMPLATE.format(owner=OWNER, **entry) + _NIST.format_map(fields)
 
 
 def _read(path: Path) -> bytes:

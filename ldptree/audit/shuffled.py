@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+DELTA = 1e-8
+"""At which a page states the epsilon of shuffled reports."""
 GRID = 0.07
 """Standard deviations of one person's part, which the grid's steps are wide at most, up to 10^8 people."""
 TAIL = 45.0

@@ -238,7 +238,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         """Return the reason why no question about contrasts can come first; "" where one can."""
         if self.questions == 1:
             return "one was asked for"
-        if self.frozen is not None or self.heading.get("campaign") is not None:
+        if self.frozen is not None or (self.heading.get("campaign") is not None and self.questions == "auto"):
             return "a campaign asks one"
         if evidence.base.n_outputs > 1:
             return "of over two classes each holder reports on one already"

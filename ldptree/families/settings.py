@@ -326,7 +326,10 @@ class CorrectionSettings(TreeSettings):
                 f'label_levels: "signed_subset" rounds to 2 levels, not to {self.label_levels}; leave it out'
             )
         if collection.in_campaign and self.questions == 2:
-            faults.append("questions: a campaign publishes one question for all its runs; leave it out")
+            faults.append(
+                "questions: a campaign publishes one question for all its runs; leave it out, or in a collection say when the "
+                "first one ends, in collection.close"
+            )
         if collection.label == "class" and self.residual_range != "auto":
             faults.append(
                 "residual_range: is for a label that is a number; a class's residual is in +- 1. Leave it out"

@@ -29,6 +29,8 @@ LONGEST_LINE = 2**24
 """Bytes that DuckDB looks at for the end of a line, or up to twice as many."""
 FILES = 1_000
 """Most files that are read at once: each of them takes about 20 kB."""
+PART = 2**23
+"""About as many lines are compared at once by their ids, which DuckDB holds in memory then."""
 BATCH = 2**17
 BATCH_BYTES = 2**24
 SETTINGS = {"memory_limit": "1280MiB", "threads": 2}
@@ -53,7 +55,7 @@ _READ = """
         FROM objects
     ), fields AS (
         SELECT protocol, round, output, simulation IS NOT NULL AS simulation,
-            CASE WHEN regexp_full_match(id, '"[0-9a-f]{32}"') THEN unhex(substr(id, 2, 32)) END AS id,
+            CASE WHEN starts_with(id, '"') AND strlen(id) = 34 AND id = lower(id) THEN TRY(unhex(substr(id, 2, 32))) END AS id,
             CASE WHEN regexp_full_match(report, '"[A-Za-z0-9+/]*={0,2}"')
                 THEN TRY(from_base64(substr(report, 2, length(report) - 2))) END AS payload,
             n_keys = 4 + (output IS NOT NULL)::INT + (simulation IS NOT NULL)::INT AND starts_with(protocol, '"')
@@ -70,7 +72,10 @@ _TABLES = """
     CREATE VIEW kept AS
     SELECT lines.rowid AS line, id, output, payload FROM lines ANTI JOIN dropped ON line = lines.rowid WHERE fault IS NULL
 """
-_REPEATED = "CREATE TABLE repeated AS SELECT id, min(line) AS first FROM kept GROUP BY id HAVING count(*) > 1"
+_REPEATED = """
+    CREATE OR REPLACE TABLE repeated AS
+    SELECT id, min(line) AS first FROM kept WHERE hash(id) % $parts = $part GROUP BY id HAVING count(*) > 1
+"""
 # A query of its own: DuckDB then knows how few there are, before it chooses what it holds in memory.
 _DROP_REPEATED = """
     INSERT INTO dropped
@@ -147,8 +152,10 @@ class ReportLines:
 
     def drop_repeated(self, same: str, other: str) -> None:
         """Give every line a fault that says the `same` under the id of an earlier one, or something `other`."""
-        self.connection.execute(_REPEATED)
-        self.connection.execute(_DROP_REPEATED, {"same": same, "other": other})
+        parts = 1 + self.connection.sql("SELECT count(*) FROM lines").fetchall()[0][0] // PART
+        for part in range(parts):
+            self.connection.execute(_REPEATED, {"parts": parts, "part": part})
+            self.connection.execute(_DROP_REPEATED, {"same": same, "other": other})
 
     def count_faults(self) -> dict[str, int]:
         """The number of lines with each fault."""

@@ -1,5 +1,6 @@
-"""The folder that a web server may serve, for each collection. The protocol under the SHA-256 of its bytes, `collection.json`,
-which says which one it is and on which terms it was made, and the client for browsers. All are written once.
+"""The folder that a web server may serve, for each collection. Protocols under the SHA-256 of their bytes, `collection.json`,
+which says which one is asked and on which terms it was made, and the client for browsers. All are written once, but that
+`collection.json` names the next protocol when a question is closed, which `closed-N.json` says for good.
 """
 
 from __future__ import annotations
@@ -41,10 +42,37 @@ def _changed(objects: ObjectStore, name: str, what: str) -> ProtocolMismatch:
     )
 
 
+def close(objects: ObjectStore, name: str, number: int, answers: str) -> None:
+    """Close the question that is asked, unless it is closed. `answers`: the record of the reports that count."""
+    protocol = read_stamped(objects, f"{FOLDER}/{name}/collection.json", "collection", ANEW)["protocol"]
+    content = {"protocol": protocol, "answers": answers}
+    objects.create(_closed(name, number), stamped("closed", content, indent=1))
+
+
+def read_closed(objects: ObjectStore, name: str, number: int) -> dict[str, Any] | None:
+    """Return the protocol of a closed question and the record of its answers, None of one that is not closed."""
+    if objects.size(_closed(name, number)) is None:
+        return None
+    return read_stamped(objects, _closed(name, number), "closed", f"Restore it from a copy, or {ANEW}.")
+
+
+def answers_of_closed(objects: ObjectStore) -> set[str]:
+    """The records of the answers to all closed questions, which nothing can make again once segments are gone."""
+    names = [each.name for folder in objects.folders(FOLDER) for each in objects.entries(folder)]
+    closed = [name.split("/")[-2:] for name in names if "/closed-" in name]
+    read = [read_closed(objects, name, int(file[len("closed-") : -len(".json")])) for name, file in closed]
+    return {content["answers"] for content in read if content}
+
+
+def _closed(name: str, number: int) -> str:
+    return f"{FOLDER}/{name}/closed-{number}.json"
+
+
 def publish(
-    objects: ObjectStore, name: str, protocol: bytes, terms: Mapping[str, Any], question: str = ""
+    objects: ObjectStore, name: str, number: int, protocol: bytes, terms: Mapping[str, Any], question: str
 ) -> str:
-    """Publish a collection's protocol unless it is published already, and return its object's name. `question`: in words.
+    """Publish a question of a collection unless it is published already, and return its object's name. A later one takes the
+    place of the one before, once that is closed. `question`: in words.
 
     Raises:
         ProtocolMismatch: the collection was published on other terms, or what was published is no longer there as it was.
@@ -58,12 +86,16 @@ def publish(
         "question": question,
         "terms": dict(terms),
     }
-    if objects.size(index) is None:
+    before = read_closed(objects, name, number - 1)
+    asked = check_terms(objects, name, terms)
+    if asked is None or (before is not None and asked == before["protocol"]):
         objects.create(place, protocol)
         for file in sorted(CLIENT.iterdir()):
             objects.create(f"{FOLDER}/{name}/{file.name}", file.read_bytes())
-        objects.create(index, stamped("collection", content, indent=1))
-    if check_terms(objects, name, terms) != content["protocol"]:
+        write = objects.create if asked is None else objects.put
+        write(index, stamped("collection", content, indent=1))
+    closed = read_closed(objects, name, number)
+    if (check_terms(objects, name, terms) if closed is None else closed["protocol"]) != content["protocol"]:
         raise _changed(objects, name, "how this version of ldptree asks")
     try:
         is_whole = objects.get(place) == protocol

@@ -7,7 +7,9 @@ A segment ends in .jsonl and holds one report a line. It is whole when it has th
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ from tasks.step import step
 
 OPEN = ".part"
 """Ends the name of a segment that is being written."""
+MOST_SEGMENTS = 10_000
+"""Files in an inbox at most, as each run looks at each of them."""
 CHANGED = "changed while it was read. Close a segment by renaming it to *.jsonl, and write no more to it; then run again."
 
 
@@ -68,13 +72,20 @@ def _is_closed(name: str) -> bool:
 
 def _names_in(inbox: str) -> list[str]:
     if inbox.startswith(BUCKETS):
-        return find_objects(f"{inbox.rstrip('/')}/*")
-    folder = Path(inbox).absolute()
-    if (fault := folder_fault(folder)) is not None:
+        names = find_objects(f"{inbox.rstrip('/')}/*")
+    elif (fault := folder_fault(folder := Path(inbox).absolute())) is not None:
         raise ConfigError(
             f"collection.inbox: {shown_path(inbox)}: {fault}. Make the folder where reports arrive."
         )
-    return sorted(str(path) for path in folder.iterdir() if path.is_file())
+    else:
+        with os.scandir(folder) as files:
+            names = sorted(islice((file.path for file in files if file.is_file()), MOST_SEGMENTS + 1))
+    if len(names) > MOST_SEGMENTS:
+        raise DataError(
+            f"collection.inbox: {shown_path(inbox)}: holds more than {MOST_SEGMENTS:,} files. Nothing was read. Put the lines of "
+            "many into one, as cat does, and take those away; an id that is there twice counts once."
+        )
+    return names
 
 
 def _segment(store: Store, name: str) -> Manifest:

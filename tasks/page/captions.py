@@ -171,6 +171,8 @@ SAYS = {
     "roles": "Whom a question was put to depends on public coins and on what was published before, never on a protected value.",
     "promise": "Any two {nouns}{alike} could have sent what was received; their chances differ by a factor of {factor} at most.",
     "exact": "Recomputed in integers: {exact}.",
+    "shuffled": "It is {epsilon} at delta {delta} for who gets the {reports} only from {shuffler}, if {shuffler} takes in all of "
+    "them, removes senders and times, shuffles them together and passes nothing else on, and if their people are honest.",
     "real numbers": "That holds for real numbers, and not for the floating-point numbers that were drawn.",
     "of sums": "That is said of reports. Of the sums drawn in this run it promises nothing.",
     "spent": "{epsilon} each, {times}.",
@@ -223,7 +225,7 @@ SAYS = {
 CLAIMS = {
     "simulation": "This run protects nobody.",
     "failed": "This run failed.",
-    "waiting": "Nobody has answered yet.",
+    "waiting": "There is no model yet.",
     "not private, a release": "Scored collection: do not publish this page.",
     "collection": "Collection: nobody’s answer can be read.",
     "totals": "This was not a collection.",
@@ -241,7 +243,7 @@ CHIPS = {
     "close": "Verdict: too close to call",
     "unscored": "Not scored",
     "failed": "Stopped",
-    "waiting": "No reports yet",
+    "waiting": "No model yet",
     "unfinished": "Not finished",
 }
 MODELS = {

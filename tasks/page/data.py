@@ -388,6 +388,8 @@ class Privacy:
         mask_release: what was sent of the masks.
         example: a typical row and reports of it; None where none is drawn.
         on_devices: people answered on their own devices, which keep what each has spent.
+        shuffler: who shuffles the reports to the last question before they are handed on; "" where nobody is known to.
+        shuffled: the epsilon of one of them among all, at a delta of 1e-8; None where none is proved.
     """
 
     epsilon: float
@@ -409,6 +411,8 @@ class Privacy:
     mask_release: Literal["all", "cells", "none"] = "all"
     example: Example | None = None
     on_devices: bool = False
+    shuffler: str = ""
+    shuffled: float | None = None
 
     @property
     def was_spent_before(self) -> bool:

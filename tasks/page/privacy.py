@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ldptree.audit.shuffled import DELTA
 from ldptree.protocol.question import QuestionDescription
 from tasks.page import units
 from tasks.page.captions import ACTORS, ALIKE, CLAIMS, MECHANISMS, NOBODY, SAYS, SHAPES, Sentence, say
@@ -173,6 +174,10 @@ def _promise(run: Run) -> tuple[Sentence, ...]:
         say("promise", nouns=run.nouns, alike=alike, factor=odds(run)),
         say("exact", exact=units.exact_epsilon(run.privacy.epsilon_exact)),
     ]
+    if run.privacy.shuffled is not None:
+        n = units.plural(run.privacy.asked[-1].n_asked, "report", "reports")
+        epsilon, by = units.epsilon(run.privacy.shuffled), run.privacy.shuffler
+        sentences.append(say("shuffled", epsilon=epsilon, delta=f"{DELTA:g}", reports=n, shuffler=by))
     if _is_continuous(run):
         sentences.append(say("real numbers"))
     if run.privacy.form == "totals":

@@ -1,69 +1,41 @@
 """A run whose reports come from an inbox: published once, learned from as often as wanted, each report once."""
 
 import base64
+import gzip
 import hashlib
 import json
 import math
 import os
 import shutil
-from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chain import laid_over, rides, rides_config
+from chain import rides_config
+from collecting import PEOPLE, collection, part_people, run_of, send
 
-from flows.executors import InlineExecutor
 from flows.finish import finish
-from flows.pipeline import Pipeline
 from flows.run_plan.look import plan_of
+from ldptree.audit.shuffled import DELTA, shuffled_epsilon
 from ldptree.client import Client
-from ldptree.errors import ConfigError, DataError, LdptreeError, ProtocolMismatch
-from schemas.config import parse
+from ldptree.errors import (
+    ArtifactCorrupt,
+    ConfigError,
+    DataError,
+    LdptreeError,
+    ProtocolMismatch,
+)
 from storage.reports.lines import ReportLines
 from storage.reports.published import CLIENT
-from storage.store import Store
 from tasks.answers import inbox
 from tasks.answers.inbox import OPEN
-from tasks.answers.receive import CONFLICTING, OTHER_PROTOCOL, SEEN, SIMULATED, UNREADABLE, receive, write
+from tasks.answers.receive import receive, write
 from tasks.artifacts import read_model, read_protocol, read_totals
-from tasks.report import read_facts
-
-PEOPLE = 3000
-
-
-def collection(room, **changes):
-    """A configuration of the public rides in a room, with its inbox."""
-    (room / "inbox").mkdir(exist_ok=True)
-    content = {
-        "name": "rides-asked",
-        "evaluate": False,
-        "seed": 7,
-        "dataset": {
-            "name": "rides",
-            "path": [str(room / "public.csv")],
-            "target": "paid",
-            "positive": "card",
-            "public": "true",
-            "drop": ["person", "zone"],
-            "question": "Who pays by card?",
-        },
-        "model": {"estimator": "correction", "base": "tree"},
-        "privacy": {"epsilon": 2.0},
-        "collection": {"expected_holders": PEOPLE, "inbox": str(room / "inbox")},
-    }
-    return parse(laid_over(content, changes))
-
-
-def run_of(config, work, name="run"):
-    """The run, walked."""
-    store = Store(work)
-    run = Pipeline(store=store, config=config, executor=InlineExecutor(store), name=name)
-    run.walk()
-    return run
+from tasks.page.privacy import answers
+from tasks.report import read_facts, say_left_out
 
 
 def answers_of(protocol, people):
@@ -79,11 +51,9 @@ def answers_of(protocol, people):
 def asked(tmp_path_factory):
     """What is published of a collection, and the lines that its people's devices send. Only to be read."""
     room = tmp_path_factory.mktemp("asked")
-    everybody = pl.read_csv(rides(room / "all.csv", 3 * PEOPLE // 2, 3))
-    everybody.filter(pl.col("zone") == "open").write_csv(room / "public.csv")
+    people = part_people(room)
     run = run_of(collection(room), room / "work")
     protocol = read_protocol(run.store, run.protocol)
-    people = everybody.filter(pl.col("zone") == "closed").drop("zone", "person")
     return run, protocol, answers_of(protocol.to_json(), people)
 
 
@@ -96,19 +66,10 @@ def room(asked, tmp_path):
     return tmp_path
 
 
-def send(room, name, lines, end="\n"):
-    (room / "inbox").mkdir(exist_ok=True)
-    (room / "inbox" / name).write_text("\n".join(lines) + end)
-
-
 def totals_of(run):
     (turn,) = run.conversation.whole
     (totals,) = read_totals(run.store, turn.left["totals"], read_protocol(run.store, run.protocol))
     return totals
-
-
-def computed(run, step):
-    return [entry for entry in run.records if entry.step == step]
 
 
 # Published
@@ -148,25 +109,6 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert summary["finding"].startswith("No report has come yet.")
 
 
-@pytest.mark.parametrize(
-    ("what", "changes"),
-    [
-        ("epsilon", {"privacy": {"epsilon": 1.0}}),
-        ("public rows", {}),
-        ("collection.expected_holders", {"collection": {"expected_holders": 30}}),
-    ],
-)
-def test_terms_that_changed_since_people_were_asked_are_refused(room, asked, what, changes):
-    *_, lines = asked
-    send(room, "a.jsonl", lines[:10])
-    if not changes:
-        rows = (room / "public.csv").read_text().splitlines(keepends=True)
-        (room / "public.csv").write_text("".join(rows[:-1]))
-    with pytest.raises(ProtocolMismatch, match=rf"changed since it was published: .*{what}") as refused:
-        run_of(collection(room, **changes), room / "work")
-    assert refused.value.exit_code == 5
-
-
 def test_a_plan_foresees_that_changed_terms_are_refused_and_publishes_nothing(room, asked, tmp_path):
     *_, lines = asked
     send(room, "a.jsonl", lines[:10])
@@ -183,13 +125,6 @@ def test_a_consent_page_that_was_changed_stays_as_it_is(room):
     page.write_text("ours")
     run_of(collection(room), room / "work")
     assert page.read_text() == "ours"
-
-
-def test_a_published_protocol_that_was_edited_by_hand_is_refused(room):
-    (path,) = (room / "work" / "published" / "rides-asked").glob("?" * 64 + ".json")
-    path.write_bytes(path.read_bytes().replace(b'"epsilon":2.0', b'"epsilon":9.0') + b" ")
-    with pytest.raises(ProtocolMismatch, match="not the protocol that was published, by its SHA-256"):
-        run_of(collection(room), room / "work")
 
 
 # Learned
@@ -235,72 +170,11 @@ def test_a_segment_is_read_once_however_many_runs_there_are(room, asked, monkeyp
     assert totals_of(run).n_private == 60
 
 
-def test_reports_of_an_inbox_add_up_to_what_the_same_reports_add_up_to_elsewhere(room, asked):
-    """Here by the mechanism alone, from the lines' own bytes."""
-    _, protocol, lines = asked
-    send(room, "0001.jsonl", lines[:1500])
-    send(room, "0002.jsonl", lines[1500:])
-    run = run_of(collection(room), room / "work")
-    packed = np.stack(
-        [np.frombuffer(base64.b64decode(json.loads(line)["report"]), np.uint8) for line in lines]
-    )
-    reports = protocol.mechanism.unpack(packed)
-    raw = protocol.mechanism.aggregate(reports)
-    totals = totals_of(run)
-    counts = protocol.mechanism.unbias(raw, PEOPLE)
-    np.testing.assert_allclose(totals.counts.ravel(), counts[:-1], rtol=1e-12)
-
-
-def test_a_report_that_arrives_in_two_segments_counts_once_and_whatever_is_none_is_counted(room, asked):
-    _, protocol, lines = asked
-    forged = json.loads(lines[0]) | {"id": "f" * 32}
-    other = json.dumps(forged | {"protocol": "0" * 64})
-    simulated = json.dumps(forged | {"simulation": True})
-    cheaper = json.dumps(forged | {"epsilon": 0.1})
-    others = (json.loads(line) for line in lines)
-    conflicting = json.dumps(
-        next(line for line in others if line["report"] != forged["report"])
-        | {"id": json.loads(lines[0])["id"]}
-    )
-    send(room, "0001.jsonl", lines[:50])
-    send(room, "0002.jsonl", [*lines[40:60], other, simulated, cheaper, conflicting, lines[60][:30]], end="")
-    run = run_of(collection(room), room / "work")
-    assert totals_of(run).n_private == 60
-    expected = {SEEN: 10, OTHER_PROTOCOL: 1, SIMULATED: 1, UNREADABLE: 2, CONFLICTING: 1}
-    assert run.respondents.facts["rejected"] == expected
-    assert Counter(json.loads(line)["id"] for line in lines).most_common(1)[0][1] == 1
-    (warning,) = read_facts(run.store, run.page["page"]).warnings
-    assert "10 received before" in warning
-    assert protocol.epsilon == 2.0
-
-
 def test_an_inbox_of_what_are_no_reports_gives_a_page_that_says_so(room):
     send(room, "a.jsonl", ["{}", "nothing", ""])
-    send(room, "notes.txt", ["hello"])
-    (room / "inbox" / os.fsdecode(b"\xff.jsonl")).write_text("{}")
     run = run_of(collection(room), room / "work")
     assert run.conversation.is_unanswered
     assert "2 not a report" in finish(run)["finding"]
-    assert "there are 2 others" in finish(run)["finding"]
-
-
-def test_a_segment_that_is_written_to_while_it_is_read_stops_the_run_and_nothing_is_learned(
-    room, asked, monkeypatch
-):
-    *_, lines = asked
-    send(room, "a.jsonl", lines[:10])
-    opened = ReportLines.read
-
-    def read(self, paths, *more):
-        opened(self, paths, *more)
-        with (room / "inbox" / "a.jsonl").open("a") as file:
-            file.write(lines[11] + "\n")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ReportLines, "read", read)
-        with pytest.raises(DataError, match="changed while it was read"):
-            run_of(collection(room), room / "work")
-    assert totals_of(run_of(collection(room), room / "work")).n_private == 11
 
 
 def test_an_inbox_in_a_bucket_is_read_as_one_in_a_folder(room, asked, monkeypatch):
@@ -321,6 +195,132 @@ def test_an_inbox_in_a_bucket_is_read_as_one_in_a_folder(room, asked, monkeypatc
     run = run_of(config, room / "work")
     assert totals_of(run).n_private == 40
     assert run.respondents.facts["passed_over"] == []
+
+
+# Bad input
+
+
+def packed(payload):
+    return base64.b64encode(payload).decode()
+
+
+HONEST = 20
+OF_OTHERS = {
+    "forged": ({"id": "f" * 32, "report": packed(b"\xff" * 4)}, "1 impossible under"),
+    "another report under an id": ({"id": None}, "1 another report under the same id"),
+    "another campaign's": ({"protocol": "0" * 64}, "1 answers another protocol"),
+    "another round's": ({"round": 2}, "1 of another round"),
+    "a seeded simulation's": ({"simulation": True}, "1 of a simulation"),
+    "cheaper than it says": ({"epsilon": 0.1}, "1 not a report"),
+    "too long a report": ({"report": packed(bytes(400))}, "1 wrong length"),
+    "too long a line": ({"report": "A" * 10**6}, "1 not a report"),
+    "a line without an end": (("b.jsonl", b"x" * 2**26), "a line in it has more than 16,777,216 bytes"),
+    "truncated": (("b.jsonl", b'{"protocol": "0'), "1 not a report"),
+    "no JSON": (("b.jsonl", b"{}\nnothing\n\n"), "2 not a report"),
+    "a gzip bomb": (("b.jsonl", gzip.compress(bytes(2**27))), "not a report"),
+    "a gzip bomb by its name": (("b.jsonl.gz", gzip.compress(bytes(2**27))), "there is 1 other, as"),
+    "a name that is no text": ((os.fsdecode(b"\xff.jsonl"), b"{}"), "there is 1 other, as"),
+    "replayed": (None, "16 received before"),
+    "an open segment": ((f"b.jsonl{OPEN}", b"{}"), ""),
+    "a clock that went back": (datetime(1970, 1, 1, tzinfo=UTC), ""),
+    "a clock that went on": (datetime(2600, 1, 1, tzinfo=UTC), ""),
+}
+"""What else comes, as changes of a line that nobody sent, a file, None for lines that are there already, or when a run began; and
+the sentence for it.
+"""
+
+
+@pytest.mark.parametrize("what", OF_OTHERS)
+def test_what_else_is_in_an_inbox_has_its_sentence_and_the_sums_are_those_of_the_reports_that_count(
+    room, asked, what
+):
+    _, protocol, lines = asked
+    more, sentence = OF_OTHERS[what]
+    sent = [json.loads(line) for line in lines]
+    send(room, "a.jsonl", lines[:HONEST])
+    if isinstance(more, dict):
+        other = next(report for report in sent[HONEST:] if report["report"] != sent[0]["report"]) | more
+        send(room, "b.jsonl", [json.dumps(other | ({} if other["id"] else {"id": sent[0]["id"]}))])
+    elif isinstance(more, tuple):
+        (room / "inbox" / more[0]).write_bytes(more[1])
+    elif more is None:
+        send(room, "b.jsonl", [*lines[5:HONEST], lines[0]])
+    run = run_of(collection(room), room / "work", began=more if isinstance(more, datetime) else None)
+    said = say_left_out(run.respondents.facts)
+    assert len(said) == bool(sentence)
+    assert sentence in "".join(said)
+    assert set(said) <= set(read_facts(run.store, run.page["page"]).warnings)
+    payloads = [np.frombuffer(base64.b64decode(report["report"]), np.uint8) for report in sent[:HONEST]]
+    raw = protocol.mechanism.aggregate(protocol.mechanism.unpack(np.stack(payloads)))
+    np.testing.assert_allclose(
+        totals_of(run).counts.ravel(), protocol.mechanism.unbias(raw, HONEST)[:-1], rtol=1e-12
+    )
+
+
+def without_a_row(room, _):
+    rows = (room / "public.csv").read_text().splitlines(keepends=True)
+    (room / "public.csv").write_text("".join(rows[:-1]))
+
+
+def edit_protocol(room, _):
+    (path,) = (room / "work" / "published" / "rides-asked").glob("?" * 64 + ".json")
+    path.write_bytes(path.read_bytes().replace(b'"epsilon":2.0', b'"epsilon":9.0') + b" ")
+
+
+def edit_index(room, _):
+    path = room / "work" / "published" / "rides-asked" / "collection.json"
+    path.write_bytes(path.read_bytes().replace(b'"epsilon": 2.0', b'"epsilon": 9.0'))
+
+
+def write_while_read(room, patch):
+    opened = ReportLines.read
+
+    def read(self, paths, *more):
+        opened(self, paths, *more)
+        with (room / "inbox" / "a.jsonl").open("a") as file:
+            file.write("{}\n")
+
+    patch.setattr(ReportLines, "read", read)
+
+
+def write_many(room, patch):
+    patch.setattr(inbox, "MOST_SEGMENTS", 50)
+    for number in range(60):
+        send(room, f"{number}.jsonl", ["{}"])
+
+
+STOPS = {
+    "public rows that changed": (without_a_row, {}, ProtocolMismatch, "changed since it was published: public rows"),
+    "another epsilon": (None, {"privacy": {"epsilon": 1.0}}, ProtocolMismatch, "changed since it was published: epsilon"),
+    "more people": (None, {"collection": {"expected_holders": 30}}, ProtocolMismatch, "changed .*: collection.expected_holders"),
+    "a protocol that was edited": (edit_protocol, {}, ProtocolMismatch, "not the protocol that was published, by its SHA-256"),
+    "terms that were edited": (edit_index, {}, ArtifactCorrupt, r"collection\.json: damaged"),
+    "no inbox": (lambda room, _: shutil.rmtree(room / "inbox"), {}, ConfigError, r"collection\.inbox: .*: no such folder"),
+    "an inbox that is written while it is read": (write_while_read, {}, DataError, "changed while it was read"),
+    "more segments than a run reads": (write_many, {}, DataError, "holds more than 50 files. Nothing was read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STOPS)
+def test_what_stops_a_run_is_one_sentence_and_nothing_is_lost(room, asked, what):
+    *_, lines = asked
+    spoil, changes, kind, sentence = STOPS[what]
+    send(room, "a.jsonl", lines[:HONEST])
+    whole = room.with_name(f"{room.name}-whole")
+    shutil.copytree(room, whole)
+    config = collection(room, **changes)
+    with pytest.MonkeyPatch.context() as patch:
+        if spoil is not None:
+            spoil(room, patch)
+        with pytest.raises(kind, match=sentence) as refused:
+            run_of(config, room / "work")
+    assert "\n" not in str(refused.value)
+    for place in ("inbox", "public.csv", "work/published"):
+        shutil.rmtree(room / place, ignore_errors=True) if (whole / place).is_dir() else (
+            room / place
+        ).unlink()
+        (shutil.copytree if (whole / place).is_dir() else shutil.copy)(whole / place, room / place)
+    assert totals_of(run_of(collection(room), room / "work")).n_private == HONEST
 
 
 # Totals from elsewhere
@@ -413,13 +413,6 @@ def test_a_file_of_totals_that_is_written_while_it_is_read_stops_the_run(room, a
 # Refused
 
 
-def test_an_inbox_that_is_not_there_is_refused(room):
-    config = collection(room)
-    (room / "inbox").rmdir()
-    with pytest.raises(ConfigError, match=r"collection\.inbox: .*: no such folder"):
-        run_of(config, room / "work")
-
-
 def test_rows_that_would_be_private_are_refused(room):
     with pytest.raises(DataError, match="in a collection every row is public"):
         run_of(collection(room, dataset={"public": "miles > 3"}), room / "new")
@@ -445,3 +438,20 @@ def test_what_does_not_go_with_a_collection_is_refused_by_its_key(tmp_path, key,
 
 def test_a_run_without_a_collection_is_known_by_the_same_text_as_before():
     assert "collection" not in rides_config(Path("rides.csv")).model_dump()
+
+
+# Shuffled by another party
+
+
+def test_a_page_states_the_epsilon_of_shuffled_reports_only_where_a_party_shuffles_them(room, asked):
+    _, protocol, lines = asked
+    send(room, "a.jsonl", lines)
+    proved = shuffled_epsilon(protocol.mechanism, PEOPLE, DELTA).epsilon
+    for shuffler in (None, "Statistics-Office"):
+        run = run_of(collection(room, collection={"shuffler": shuffler}), room / "work")
+        facts = read_facts(run.store, run.page["page"])
+        said = [sentence.text for answer in answers(facts) for sentence in answer.sentences]
+        stated = [text for text in said if "1e-08" in text]
+        assert len(stated) == (shuffler is not None)
+        assert all(f"{PEOPLE:,} reports only from {shuffler}, if" in text for text in stated)
+    assert proved <= facts.privacy.shuffled <= 1.02 * proved < protocol.epsilon / 3

@@ -89,6 +89,8 @@ def test_a_release_fills_every_field_but_those_that_its_owner_must(tmp_path, cap
     )
     assert str(fields["publication_date"]) == "2026-11-28"
     assert "The curator sees: " in fields["actors"]
+    assert "- epsilon, delta: 2.0 for all that a person sent, 0." in text
+    assert text.count("\n# - ") == 7
 
 
 def test_a_trial_is_nothing_to_register(tmp_path, capsys):

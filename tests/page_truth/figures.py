@@ -321,7 +321,7 @@ def several(run: Run) -> bool:
     return (
         not isinstance(run.chain, RoundsChain)
         and len(run.answered) > 1
-        and not run.chain.respondents.charges_first
+        and not run.chain.respondents.asks_parts
     )
 
 
