@@ -39,8 +39,8 @@ def weigh_pages(path: Path, described: Any, rows: int) -> tuple[int, int, str]:
     chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         for chunk in chunks:
-            # Some writers say 0 of a dictionary that is not there.
-            at = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+            # 0 stands for a dictionary that is not there, and for rows where there are none.
+            at = min(filter(None, (chunk.data_page_offset, chunk.dictionary_page_offset)), default=0)
             end, size, listed, used = at + chunk.total_compressed_size, 0, 0, 0
             n_bytes += end - at
             if not 0 <= at <= end <= len(content) or n_bytes > len(content):

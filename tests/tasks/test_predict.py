@@ -122,7 +122,9 @@ def test_a_missing_column_is_named_with_the_near_one(model_path, data, tmp_path)
     rows = pq.read_table(data)
     names = ["trip_mile" if name == "trip_miles" else name for name in rows.column_names]
     pq.write_table(rows.rename_columns(names), data)
-    with pytest.raises(DataError, match=r"lacks the column 'trip_miles' \(there is 'trip_mile'\)") as fault:
+    with pytest.raises(
+        DataError, match=r"lacks the column 'trip_miles', .*did you mean \"trip_mile\"\?"
+    ) as fault:
         predict_file(model_path, data, tmp_path / "out.parquet")
     assert fault.value.exit_code == 3
     assert not (tmp_path / "out.parquet").exists()
@@ -133,7 +135,7 @@ def test_a_column_of_another_type_is_refused(model_path, data, tmp_path):
     texts = pa.array(["far"] * rows.num_rows)
     changed = rows.set_column(rows.column_names.index("trip_miles"), "trip_miles", texts)
     pq.write_table(changed, data)
-    with pytest.raises(DataError, match="another type"):
+    with pytest.raises(DataError, match=r'column "trip_miles": not a number, first in row 1'):
         predict_file(model_path, data, tmp_path / "out.parquet")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.parquet"]
 
@@ -144,7 +146,8 @@ def test_data_that_are_no_parquet_are_refused(model_path, tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(
-        DataError, match=r"rows\.parquet: (no such file|not a whole Parquet file|the file is empty)"
+        DataError,
+        match=r"rows\.parquet: (no such file|named \.parquet, but not|the Parquet file is truncated|the file is empty)",
     ):
         predict_file(model_path, path, tmp_path / "out.parquet")
     with pytest.raises(DataError, match="a folder"):
@@ -158,7 +161,7 @@ def test_damage_in_the_middle_of_the_data_leaves_the_old_answer(model_path, data
     middle = pq.ParquetFile(data).metadata.row_group(2).column(0).dictionary_page_offset
     content[middle : middle + 400] = b"\xff" * 400
     data.write_bytes(content)
-    with pytest.raises(DataError, match=r"rows\.parquet: damaged in row group 2"):
+    with pytest.raises(DataError, match=r"rows\.parquet: the Parquet file is damaged"):
         predict_file(model_path, data, out)
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "rows.parquet"]

@@ -135,8 +135,8 @@ def test_a_simulated_set_needs_a_number_of_rows():
             "a,b\n1,2\n".encode("utf-16"),
             'UTF-16 text. Set dataset.encoding = "utf-16"',
         ),
-        ("a,b\n1,2\n3,4\n".encode("utf-16-le"), "UTF-16LE text"),
-        ("a,b\n1,2\n3,4\n".encode("utf-16-be"), "UTF-16BE text"),
+        ("a,b\n1,2\n3,4\n".encode("utf-16-le"), "has a NUL byte in it, as UTF-16"),
+        ("a,b\n1,2\n3,4\n".encode("utf-16-be"), "has a NUL byte in it, as UTF-16"),
         ("a,b\n1,2\n".encode("utf-32"), "UTF-32 text"),
         (gzip.compress("a,b\n1,2\n".encode("utf-16"), mtime=0), "UTF-16 text"),
         (b"a,b\n1,\0\n", "has a NUL byte in it"),
@@ -155,7 +155,7 @@ def test_an_encoding_is_told_before_anything_is_begun_and_no_byte_is_quoted(tmp_
         check_named(DatasetSpec.model_validate(spec))
     assert str(refusal.value).startswith(f"public.csv: {said}")
     assert "caf" not in str(refusal.value)
-    assert ("dataset.encoding" in str(refusal.value)) == said.startswith(("not UTF-8", "UTF-"))
+    assert "dataset.encoding" in str(refusal.value)
 
 
 def test_utf_8_with_or_without_a_mark_is_read(tmp_path):

@@ -206,7 +206,8 @@ def check_text(path: Path, name: str, *, blocks: int | None = None) -> None:
                     break
                 if b"\0" in block:
                     fault = (
-                        "has a NUL byte in it: a damaged text, or no text. What is read is CSV (also gzipped), Parquet and "
+                        "has a NUL byte in it, as UTF-16 has without a mark (set dataset.encoding, such as "
+                        '"utf-16-le"), or a damaged text, or no text. What is read is CSV (also gzipped), Parquet and '
                         "workbooks: unpack or convert it."
                     )
                     break
