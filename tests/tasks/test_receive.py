@@ -22,6 +22,7 @@ from ldptree.errors import ConfigError, DataError, ProtocolMismatch
 from ldptree.mechanisms import CHOICES
 from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.published_base import PublishedBase
+from storage.reports import lines as report_lines
 from storage.store import Store
 from tasks.answers.receive import (
     CONFLICTING,
@@ -572,3 +573,16 @@ def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ProtocolMismatch, match="no text"):
         receive(path, folder)
+
+
+def test_ids_that_are_compared_in_parts_count_as_those_that_are_compared_at_once(room, monkeypatch):
+    """Each of 60 twice, a third of them with another report the second time."""
+    path, folder = room(protocol := example_protocol("grr"))
+    grr = [line_of(protocol, (i % 5).to_bytes(4, "little"), i) for i in range(60)]
+    again = [line_of(protocol, ((i + (i % 3 == 0)) % 5).to_bytes(4, "little"), i) for i in range(60)]
+    (folder / "a.jsonl").write_text("\n".join([*grr, *again]))
+    whole = receive(path, folder)
+    monkeypatch.setattr(report_lines, "PART", 7)
+    parted = receive(path, folder)
+    assert +whole.rejected == +parted.rejected == {SEEN: 40, CONFLICTING: 20}
+    np.testing.assert_array_equal(whole.sums.raw, parted.sums.raw)
