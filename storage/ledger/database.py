@@ -103,13 +103,15 @@ class Database:
         self._make(outside)
         with self._faults(), connections.connected(self._url, "write") as connection:
             self._check_version(connection)
-            transaction = Transaction(connection, self.check(Snapshot(connection), outside))
+            last = self.check(Snapshot(connection), outside)
+            transaction = Transaction(connection, last)
             yield transaction
-            if transaction.is_empty:
+            if not transaction.is_empty:
+                last = transaction.finish()
+                connections.commit(connection)
+            elif outside.get(LAST) == outside.get(SECRET) == last:
                 return
-            last = transaction.finish()
-            connections.commit(connection)
-        self._tell(last)
+        self._tell(last)  # also of an earlier one, whose process was stopped before it did
 
     def check(self, snapshot: Snapshot, outside: Mapping[str, Last]) -> Last:
         """Return the last transaction. Raises Changed where anything is not what was inserted, and ArtifactCorrupt where what

@@ -372,6 +372,21 @@ def test_what_is_no_address_of_a_database_is_refused_without_a_word_of_it(store,
     assert "hidden" not in str(fault.value)
 
 
+def test_an_older_database_is_seen_after_a_charge_whose_process_was_stopped_before_it_told(store, path):
+    older = path.parent.parent / "older.db"
+    Database(store.objects).copy_to(older)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "_tell", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            charge(store, 3)
+    Account(store, None).charge([Charge(question="question 3", epsilon=0.1, who=ROWS)], cap=9.0)  # resumed
+    for name in ("holders.db-wal", "holders.db-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+    shutil.copyfile(older, path)
+    with pytest.raises(ArtifactCorrupt, match="older than"):
+        check_state(store)
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage", b"SQLite format 3\x00" * 300])
 def test_another_file_that_the_variable_names_is_a_wrong_setting_where_nobody_was_asked(
     store, tmp_path, monkeypatch, content
