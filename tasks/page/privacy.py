@@ -134,7 +134,10 @@ def _say_sent(run: Run, asked: AskedQuestion) -> list[Sentence]:
         name=question.mechanism.replace("_", " "),
         coins="".join(coins),
     )
-    return [replace(sent, key=f"asked {question.about}"), *_say_ends(run, question)]
+    ends = _say_ends(run, question)
+    if "columns" in figures:
+        ends = [replace(sentence, key="ends first") for sentence in ends]
+    return [replace(sent, key=f"asked {question.about}"), *ends]
 
 
 def _say_ends(run: Run, question: QuestionDescription) -> list[Sentence]:

@@ -275,6 +275,12 @@ def coins(run: Run, place: int) -> Figures:
     return *chances, *(stated[name] for name in ("label_p", "noise_sd", "label_noise_sd") if name in stated)
 
 
+def moved_into_first(run: Run) -> Figures:
+    """The range of what is sent to the first of two questions, an error of either sign, and its levels."""
+    first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
+    return *first.label_range, float(first.n_classes)
+
+
 def moved_into(run: Run) -> Figures:
     found = run.facts["privacy"]["asked"][-1]["question"]["figures"]
     levels = float(run.protocol.n_classes)

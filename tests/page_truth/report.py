@@ -114,21 +114,6 @@ def check_typical(run: Run) -> list[str]:
     return faults
 
 
-def check_asked(run: Run) -> list[str]:
-    """Whether a bar for each question of a round is as long as the share of those who answered it."""
-    drawn = run.page.every("svg", "asked")
-    if not isinstance(run.chain, RoundsChain):
-        return ["questions are drawn of no round"] if drawn else []
-    widths = [float(one.attributes["width"].rstrip("%")) for one in drawn[0].every("rect", "on")]
-    answered = [sum(int(one.facts["n_reports"]) for one in each) for each in run.chain.answered]
-    n = run.chain.shown.facts["n_private"]
-    return [
-        f"the bar of question {number} is {width} % wide"
-        for number, (width, m) in enumerate(zip(widths, answered, strict=True), 1)
-        if abs(width - 100.0 * m / n) > 0.01
-    ]
-
-
 def check_number(run: Run) -> list[str]:
     """Whether a number that is drawn stands where the sentences say, before the noise and after it, and can be sent."""
     drawn, facts = run.page.every("svg", "num"), run.facts["privacy"]["example"]

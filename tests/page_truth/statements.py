@@ -43,6 +43,7 @@ from page_truth.figures import (
     liar,
     moved,
     moved_into,
+    moved_into_first,
     n_private,
     n_same,
     noise_cost,
@@ -60,7 +61,6 @@ from page_truth.figures import (
 )
 from page_truth.report import (
     boxes,
-    check_asked,
     check_report,
     example_answer,
     example_cell,
@@ -178,7 +178,6 @@ def check(run: Run) -> list[str]:
         + check_strip(run)
         + check_strengths(run)
         + check_report(run)
-        + check_asked(run)
         + check_mean_answers(run)
         + check_ruler(run)
         + check_whose(run)
@@ -308,6 +307,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "asked cell and error": asked_last,
     "asked error along columns": asked_first,
     "ends": moved_into,
+    "ends first": moved_into_first,
     "ends sent": lambda run: run.protocol.label_range,
     "promise": lambda run: (math.exp(epsilon(run)),),
     "exact": exact,

@@ -33,9 +33,21 @@ def check_table(run: Run, table: Element) -> list[str]:
         return check_cells(run, heads, rows)
     if heads[0] == "Who":
         return check_actors(run, rows)
+    if heads[0] == "Question":
+        return check_questions(run, rows)
     if heads[1:] == ["Public", "Private"]:
         return check_counts(run, rows)
     return []
+
+
+def check_questions(run: Run, rows: list[list[str]]) -> list[str]:
+    """Each question of a conversation was put to as many as answered it."""
+    answered = [sum(int(each.facts["n_reports"]) for each in parts) for parts in run.chain.answered]  # type: ignore[union-attr]
+    return [
+        f"{row[0]} was put to {row[1]}, answered by {n:,}"
+        for row, n in zip(rows, answered, strict=True)
+        if row[1] != f"{n:,}"
+    ]
 
 
 def check_actors(run: Run, rows: list[list[str]]) -> list[str]:
