@@ -63,7 +63,7 @@ def say_protection(run: Run) -> str:
 def say_question(asked: AskedQuestion, target: str, *, n_outputs: int = 1) -> str:
     """Say what a question asks. `n_outputs` is of a public model that is corrected, whose error is reported on one of them."""
     question = asked.question
-    one = f", for one of {n_outputs} classes that a coin picks" if n_outputs > 1 else ""
+    one = SAYS["one output"].format(n=n_outputs) if n_outputs > 1 else ""
     return SAYS[f"asked {question.about}"].format(
         target=target.replace("_", " "),
         feature=asked.column,

@@ -200,7 +200,7 @@ def test_there_is_one_question_on_three_classes_and_everybody_is_charged_for_it_
     assert model.n_private == three.held.facts["n_private"] == sum(t.n_private for t in totals_of(three))
     page = three.store.file(three.page["page"], "page.html").read_text(encoding="utf-8")
     said = read(page).first("dl", "answers").text
-    assert "Coins pick the class, which reveals nothing." in said
+    assert "for one of 3 classes that a coin picks (the choice reveals nothing)" in said
 
 
 def test_each_report_names_its_class_and_adds_up_there_alone(three):

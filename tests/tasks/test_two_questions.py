@@ -106,8 +106,8 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
     n, k = done.held.facts["n_private"], protocols(done)[0].k
     assert (
-        f"{n_first:,} rows sent how far the public model is off, along one of 4 columns that a coin picks: {k} possible "
-        "messages" in answers
+        f"{n_first:,} rows sent how far the public model is off, along one of 4 columns that a coin picks (the choice "
+        f"reveals nothing): {k} possible messages" in answers
     )
     assert f"{n - n_first:,} rows sent their group, one of" in answers
     assert len(re.findall(r"the true one with probability 0\.\d+, any other with 0\.\d+", answers)) == 2
