@@ -19,12 +19,6 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 LAYERS = ("ldptree", "schemas", "storage", "tasks", "flows", "benchmark/ldptree_benchmark")
-ORDER = (
-    *("source", "types", "read", "ingest", "count", "validate", "split", "cut", "scale", "show"),
-    *("partition", "perturb", "add", "aggregate"),
-    *("prune", "evaluate", "report"),
-)
-"""Of the steps that the picture has; others come last."""
 REGISTRIES = {
     "frequency oracles": ["ldptree.mechanisms.oracles.ORACLES", "ldptree.mechanisms.ORACLES"],
     "mechanisms": ["ldptree.mechanisms.MECHANISMS"],
@@ -83,7 +77,8 @@ def draw_steps() -> Iterator[str]:
     yield "| step | file | its record is kept with | what it does |"
     yield "|---|---|---|---|"
     found = steps()
-    for name in sorted(found, key=lambda one: ORDER.index(one) if one in ORDER else len(ORDER)):
+    order = importlib.import_module("flows.command.terminal").STEPS  # others come last
+    for name in sorted(found, key=lambda one: order.index(one) if one in order else len(order)):
         path, function, zone = found[name]
         is_shared = sum(path == other for other, _, _ in found.values()) > 1
         says = first_sentence(path, function if is_shared else "")

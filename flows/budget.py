@@ -11,14 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Protocol
 
 import numpy as np
 
 from flows.shards import check_reported, shards_asked
 from ldptree.errors import ArtifactCorrupt, BudgetError
 from ldptree.protocol.ledger import Charge, Ledger, Names, RowRange
-from ldptree.protocol.protocol import Protocol as PublishedProtocol
+from ldptree.protocol.protocol import Protocol
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from storage.ledger.accounts import Account
@@ -84,7 +83,7 @@ def may_already_be_charged(store: Store, config: RunConfig, held: Record) -> boo
     asked = {
         _asks(question.name)
         for form in ("reports", "totals", IN_ROUNDS)
-        for question in questions_of(store, config, held, UNKNOWN, (1,), form)
+        for question in questions_of(store, config, held, UNKNOWN, 1, form)
     }
     entries = account_of(store, config).read().entries
     return any(
@@ -108,16 +107,15 @@ class _Question:
     """One round's question to a raw file. Its `name` changes with anything that makes perturb draw other reports."""
 
     name: str
-    round: int
     source: str
     rows: Sequence[int]
     shards: Sequence[str]
 
 
 def questions_of(
-    store: Store, config: RunConfig, held: Record, digest: str, rounds: Sequence[int], form: str
+    store: Store, config: RunConfig, held: Record, digest: str, number: int, form: str
 ) -> list[_Question]:
-    """Each round's question to each raw file with somebody to ask."""
+    """A round's question to each raw file with somebody to ask."""
     shards = {shard.files[0].name: shard.digest for shard, _ in shards_asked(store, config, held)}
     drawn = None if config.noise_seed is None else [config.noise_seed, form]
     asked = json.loads(store.file(held["answers"], "files.json").read_bytes())
@@ -128,16 +126,8 @@ def questions_of(
             file["shards"] if config.campaign.name else [shards[name] for name in file["shards"]]
         )
         reports = store.hasher("holders").of_value([drawn, known_by])[:16]
-        questions += [
-            _Question(
-                name=f"{digest} round {number} reports {reports}",
-                round=number,
-                source=source,
-                rows=file["rows"],
-                shards=file["shards"],
-            )
-            for number in rounds
-        ]
+        name = f"{digest} round {number} reports {reports}"
+        questions.append(_Question(name=name, source=source, rows=file["rows"], shards=file["shards"]))
     return questions
 
 
@@ -161,24 +151,28 @@ def account_of(store: Store, config: RunConfig) -> Account:
     return Account(store, config.noise_seed, new_people=config.dataset.new_people)
 
 
-class Cost(Protocol):
+class Cost(ABC):
     """The cost of a question to those who are asked."""
 
+    @abstractmethod
     def charge(self) -> Spent:
         """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
 
+    @abstractmethod
     def foresee(self) -> Spent:
         """Return what `charge` would return. Writes nothing. Raises as it does."""
 
+    @abstractmethod
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for: then it would cost nothing."""
 
+    @abstractmethod
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
         """Keep in the ledger that a round was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
 
 
 @dataclass(frozen=True)
-class _Asked(ABC):
+class _Asked(Cost):
     """The holders of a run in its raw files, and the charge to each of them."""
 
     store: Store
@@ -187,20 +181,20 @@ class _Asked(ABC):
     held: Record
 
     def charges(
-        self, form: str, digest: str, *, epsilon: float, rounds: Sequence[int] = (1,), subject: str = ""
+        self, form: str, digest: str, *, epsilon: float, about: str = "", number: int = 1
     ) -> list[Charge]:
-        """Return the charges for a question with this digest. Each raw file with holders to ask gives one for its rows,
+        """Return the charges for a round's question with this digest. Each raw file with holders to ask gives one for its rows,
         by number, and another for the holders that a column names.
 
         Rows are charged whole, held-back and public ones between them too, and whoever names the holders: so the same file asked
-        first by rows and then by names is known again. `subject`: how the question is named, beside the run's own name; "" where
+        first by rows and then by names is known again. `about`: how the question is named, beside the run's own name; "" where
         it is not published.
         """
         store, config, held = self.store, self.config, self.held
         title = config.campaign.name or config.name
         names = {entry.digest: entry.name for entry in reversed(self.raw.files)}
         charges = []
-        for question in questions_of(store, config, held, digest, rounds, form):
+        for question in questions_of(store, config, held, digest, number, form):
             start, stop = question.rows
             who: list[RowRange | Names] = [RowRange(source=question.source, start=start, stop=stop)]
             if config.dataset.holder != "row":
@@ -210,9 +204,9 @@ class _Asked(ABC):
             charges += [
                 Charge(
                     question=question.name,
-                    epsilon=epsilon / len(rounds),
+                    epsilon=epsilon,
                     who=holders,
-                    about=f"{title} ({subject}, round {question.round})" if subject else title,
+                    about=f"{title} ({about})" if about else title,
                     where=names.get(question.source, ""),
                 )
                 for holders in who
@@ -220,22 +214,22 @@ class _Asked(ABC):
         return charges
 
     def charge(self) -> Spent:
-        """Charge every holder whom it asks, or nobody; the same again costs nothing more. Raises BudgetError."""
+        """Spend the charges in the account."""
         return self._spent(self.account.charge)
 
     def foresee(self) -> Spent:
-        """Return what `charge` would return. Writes nothing. Raises as it does."""
+        """Say what the account would hold then."""
         return self._spent(self.account.foresee)
 
     def _keep_answers(
         self,
         digest: str,
-        rounds: Sequence[int],
+        number: int,
         form: str,
         shards: Sequence[Manifest],
         reports: Sequence[Record],
     ) -> None:
-        """Record that questions were answered. Of seeded simulations only what their campaign received: they draw lost reports
+        """Record that a round was answered. Of seeded simulations only what their campaign received: they draw lost reports
         again, and the same ones.
         """
         store, config = self.store, self.config
@@ -245,7 +239,7 @@ class _Asked(ABC):
                 Campaign(store, config.campaign.name).add_reports(written.values())
             if config.is_seeded:
                 return
-            for question in questions_of(store, config, self.held, digest, rounds, form):
+            for question in questions_of(store, config, self.held, digest, number, form):
                 files = _files_of(written[shard] for shard in question.shards)
                 self.account.keep_answer(question.name, files)
             for report in written.values():
@@ -268,7 +262,7 @@ class QuestionCost(_Asked):
     published yet. `form` is reports or totals. `joining`: the campaign in which it is asked, if any.
     """
 
-    protocol: PublishedProtocol | None
+    protocol: Protocol | None
     form: str
     joining: Joining | None = None
 
@@ -284,10 +278,10 @@ class QuestionCost(_Asked):
         return self.protocol is None and may_already_be_charged(self.store, self.config, self.held)
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
-        """Keep in the ledger that it was answered, and by which files. Raises ArtifactCorrupt where not by everybody."""
+        """Keep it once everybody reported. Raises ArtifactCorrupt."""
         assert self.protocol is not None
         check_reported(shards, reports)
-        self._keep_answers(self.protocol.digest_unmarked, self.protocol.rounds, self.form, shards, reports)
+        self._keep_answers(self.protocol.digest_unmarked, number, self.form, shards, reports)
 
     def _spent(self, spend: Spend) -> Spent:
         with faults_stay_in_zone(self.store, "ledger", "holders"):
@@ -297,17 +291,18 @@ class QuestionCost(_Asked):
     def _charges(self) -> list[Charge]:
         if self.protocol is None:
             return self.charges(self.form, UNKNOWN, epsilon=self.config.privacy.epsilon)
+        number = self.protocol.round
         return self.charges(
             self.form,
             self.protocol.digest_unmarked,
             epsilon=self.protocol.epsilon,
-            rounds=self.protocol.rounds,
-            subject=f"protocol {self.protocol.digest[:8]}",
+            about=f"protocol {self.protocol.digest[:8]}, round {number}",
+            number=number,
         )
 
 
 @dataclass(frozen=True)
-class TrialCost:
+class TrialCost(Cost):
     """The cost of a trial, which is zero. A trial asks nobody, and trials do not add up.
 
     asks_parts  whether a question is put to a part of the holders.
@@ -356,24 +351,13 @@ class ConversationCost(_Asked):
 
     A conversation is known by what its curator knows before the first question (what is shown, the settings, the seed) and by
     who is asked: the same run again goes on with it and costs nothing more; any other is charged anew, though some of its
-    questions may be the same and be answered by reports that stand.
+    questions may be the same and be answered by reports that stand. Whoever is asked nothing in the end, and whoever one question
+    only, has been charged no less: the ledger need not know whom the public coins chose.
 
     key    digest of what its curator knows before the first question.
     """
 
     key: str
-
-    def charge(self) -> Spent:
-        """Charge every holder the whole epsilon, over all rounds, before the first question; the same conversation costs it once.
-
-        Whoever is asked nothing in the end, and whoever one question only, has been charged no less: the ledger need not know
-        whom the public coins chose.
-
-        Raises:
-            BudgetError: a holder would spend more than the smallest lifetime cap ever stated; nothing is spent.
-            ArtifactCorrupt: answers that were received in any of its rounds are missing.
-        """
-        return super().charge()
 
     def check_question(self, number: int, digest: str) -> None:
         """Keep which question is put in a round, before it is. Not of seeded simulations, which protect nobody.
@@ -392,8 +376,8 @@ class ConversationCost(_Asked):
                 )
 
     def keep_answers(self, number: int, shards: Sequence[Manifest], reports: Sequence[Record]) -> None:
-        """Keep in the ledger that a round was answered, and by which files."""
-        self._keep_answers(self._digest, (number,), IN_ROUNDS, shards, reports)
+        """Keep it, whoever was asked."""
+        self._keep_answers(self._digest, number, IN_ROUNDS, shards, reports)
 
     def may_already_be_charged(self) -> bool:
         """Return whether it is not known yet, and may be one that its holders were charged for."""
@@ -406,7 +390,7 @@ class ConversationCost(_Asked):
 
     def _names(self, number: int) -> list[str]:
         """Of a round's question, for each raw file."""
-        asked = questions_of(self.store, self.config, self.held, self._digest, (number,), IN_ROUNDS)
+        asked = questions_of(self.store, self.config, self.held, self._digest, number, IN_ROUNDS)
         return [question.name for question in asked]
 
     def _spent(self, spend: Spend) -> Spent:
@@ -415,7 +399,6 @@ class ConversationCost(_Asked):
                 answered = [self.account.is_answered(name) for name in self._names(number)]
                 if not all(answered):
                     break
-            epsilon, subject = self.config.privacy.epsilon, f"questions {self.key[:8]}"
-            asked = self.charges(IN_ROUNDS, self._digest, epsilon=epsilon, subject=subject)
-            asked = [replace(charge, about=charge.about.replace("round 1", "all rounds")) for charge in asked]
+            epsilon, about = self.config.privacy.epsilon, f"questions {self.key[:8]}, all rounds"
+            asked = self.charges(IN_ROUNDS, self._digest, epsilon=epsilon, about=about)
             return spent_now(spend(asked, self.config.privacy.lifetime_epsilon, []))

@@ -254,7 +254,7 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-@step("prune", version="8", home="curator", retries=2, order=16, says="the model")
+@step("prune", version="8", home="curator", retries=2, says="the model")
 def fit(
     draft: Draft, *, transcript: StoredTranscript, asking: Asking, reading: Mapping[str, Any]
 ) -> Mapping[str, Any]:
@@ -272,7 +272,6 @@ def fit(
     version="6",
     home="curator",
     retries=2,
-    order=10,
     says="a question to holders, made of public rows",
 )
 def partition(

@@ -46,14 +46,12 @@ class Step:
     name     by which its artifacts are known.
     version  of what it computes.
     home     the zone its record is kept in, or how its arguments decide that.
-    order    its place in the picture of a run; None: no step of a run.
     says     what it leaves, as `ldptree explain` words it.
     """
 
     name: str
     version: str
     home: Zone | Callable[[Mapping[str, Any]], Zone]
-    order: int | None = None
     says: str = ""
 
     def zone(self, arguments: Mapping[str, Any]) -> Zone:
@@ -91,13 +89,17 @@ def step(
     version: str,
     home: Zone | Callable[[Mapping[str, Any]], Zone],
     retries: int = 0,
-    order: int | None = None,
     says: str = "",
 ) -> Callable[[Callable[..., Facts]], StepTask]:
-    """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries` after passing faults, 0 for holders."""
+    """Make a step of `work(draft, **inputs_and_parameters) -> facts`. `retries` after passing faults, 0 for holders.
+
+    Raises ConfigError where another module has a step of this name.
+    """
 
     def decorate(work: Callable[..., Facts]) -> StepTask:
-        REGISTERED[name] = StepTask(Step(name, version, home, order, says or name), work, retries)
+        if name in REGISTERED and (other := REGISTERED[name].work.__module__) != work.__module__:
+            raise ConfigError(f'step "{name}": {other} has a step of this name. Give it another one.')
+        REGISTERED[name] = StepTask(Step(name, version, home, says or name), work, retries)
         return REGISTERED[name]
 
     return decorate

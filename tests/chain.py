@@ -453,7 +453,7 @@ def agreed_to(store: Store, question: Manifest, **changes: Any) -> NotInKey:
         kinds=frozenset(),
         n=0,
         digest=question.digest,
-        number=protocol.rounds[0],
+        number=protocol.round,
     )
     return NotInKey(replace(agreed, **changes))
 

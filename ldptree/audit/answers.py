@@ -114,7 +114,7 @@ def _read(protocol: Protocol, lines: Sequence[str]) -> tuple[dict[str, int], lis
         is_about = (
             report.output in range(protocol.n_outputs) if protocol.n_outputs > 1 else report.output is None
         )
-        if report.protocol != protocol.digest or report.round not in protocol.rounds:
+        if report.protocol != protocol.digest or report.round != protocol.round:
             impossible["of another protocol or round"] += 1
         elif not is_about:
             impossible["about no output of the protocol"] += 1

@@ -197,8 +197,7 @@ class Client:
         """
         if not isinstance(holder, str):
             raise DataError(f"holder: a {type(holder).__name__} where a text is needed")
-        (round_number,) = self.protocol.rounds
-        campaign = self.protocol.campaign
+        campaign, round_number = self.protocol.campaign, self.protocol.round
         question = QuestionKey(self.protocol.digest if campaign is None else campaign, round_number)
         epsilon = self.protocol.epsilon_exact
         with ANSWERING:
@@ -236,10 +235,9 @@ class Client:
         """A report from fresh coins."""
         words = Words.system() if self._words is None else self._words
         _, payloads, outputs = self.simulate(x, y, 1, words)
-        (round_number,) = self.protocol.rounds
         return Report(
             protocol=self.protocol.digest,
-            round=round_number,
+            round=self.protocol.round,
             id=words.block(2).tobytes().hex(),
             payload=payloads.tobytes(),
             output=int(outputs[0]) if self.protocol.n_outputs > 1 else None,

@@ -99,7 +99,7 @@ def words_of(protocol: Protocol, seeds: Ints | None) -> Words:
     """Return the operating system's coins, or those of a simulation, which differ for any two protocols or rounds."""
     if seeds is None:
         return Words.system()
-    (round_number,) = protocol.rounds
+    round_number = protocol.round
     entropy = [*seeds[:3].tolist(), round_number, int(protocol.digest_unmarked, 16)]
     return Words.seeded(np.random.SeedSequence(entropy))
 
@@ -128,7 +128,7 @@ def respond_with(
         sums = _collect_sums(
             protocol, X, labels_of, ledger=ledger, words=words_of(protocol, seeds), start=start
         )
-        return Counted(published, sums.totals(protocol.rounds[0]))
+        return Counted(published, sums.totals(protocol.round))
 
     return respond
 
@@ -146,7 +146,7 @@ def _collect_sums(
 
     Who is asked in which of several questions is decided by public coins; everybody is charged with the first.
     """
-    mechanism, (round_number,) = protocol.mechanism, protocol.rounds
+    mechanism, round_number = protocol.mechanism, protocol.round
     asked = protocol.respondents(len(X))
     if not protocol.asked[0]:
         ledger.spend(

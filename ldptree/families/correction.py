@@ -299,7 +299,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
             positive=None,
             mechanism=plan.mechanism,
             epsilon=self.epsilon,
-            rounds=(2,) if asked[0] else (1,),
+            round=2 if asked[0] else 1,
             numeric=True,
             asked=asked,
             base=PublishedBase(

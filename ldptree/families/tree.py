@@ -117,7 +117,7 @@ class LPCT(TreeFamily, LPCTSettings, OneTreeFamily[PublicRows, ClassEvidence, "C
                 raise ConfigError("\n".join(refusals))
             depth = self.depth_for(view) if self.frozen is None else self.frozen.partition.max_depth
             share = self.algorithm_2.share_of_first_query if self.algorithm_2 else 1.0
-            protocol = self.frozen or self._protocol(view, depth, self.epsilon * share, (1,))
+            protocol = self.frozen or self._protocol(view, depth, self.epsilon * share, 1)
             return self._published(view, protocol, depth)
         first = transcript[0]
         if len(transcript) > 1 or self.algorithm_2 is None:
@@ -127,7 +127,7 @@ class LPCT(TreeFamily, LPCTSettings, OneTreeFamily[PublicRows, ClassEvidence, "C
             return None
         depth = termination_depth(view.encoding.n_encoded, totals.n_private, self.epsilon)
         rest = left_of(self.epsilon, first.protocol.epsilon)
-        return self._published(view, self._protocol(view, depth, rest, (2,)), depth)
+        return self._published(view, self._protocol(view, depth, rest, 2), depth)
 
     def fit(self, view: PublicRows, transcript: Sequence[Counted[ClassEvidence]]) -> ClassTree:
         """See `fit_model`. The second question's answers stand alone."""
@@ -159,7 +159,7 @@ class LPCT(TreeFamily, LPCTSettings, OneTreeFamily[PublicRows, ClassEvidence, "C
             return paper_depth(d, n, len(view.y), self.epsilon)
         return automatic_depth(d, n, self.epsilon, len(view.label), self.mechanism)
 
-    def _protocol(self, view: PublicRows, depth: int, epsilon: float, rounds: tuple[int, ...]) -> Protocol:
+    def _protocol(self, view: PublicRows, depth: int, epsilon: float, number: int) -> Protocol:
         tree = self._grow(view.X, view.y, depth=depth, n_classes=len(view.label))
         check_memory(tree.n_leaves, len(view.label))
         mechanism = mechanism_for(self.mechanism, epsilon, tree.n_leaves, len(view.label))
@@ -170,7 +170,7 @@ class LPCT(TreeFamily, LPCTSettings, OneTreeFamily[PublicRows, ClassEvidence, "C
             positive=view.label[1] if self.has_positive else None,
             mechanism=mechanism,
             epsilon=epsilon,
-            rounds=rounds,
+            round=number,
             **{"simulation": mechanism.is_simulation_device, **self.heading},
         )
 

@@ -152,7 +152,7 @@ class LearnerOfTotals(Learner):
                 mechanism=mechanism,
                 n_private=n,
                 depth=protocol.partition.max_depth,
-                round=protocol.rounds[0],
+                round=protocol.round,
             ),
         )
 

@@ -71,11 +71,11 @@ class Protocol:
         classes: the declared labels, at least 2.
         positive: the positive class, None where there is none.
         mechanism: what a holder sends about cell and label, its coins as integers.
-        epsilon: the epsilon claimed for a whole answer (all rounds).
+        epsilon: the epsilon claimed for an answer.
         outside: a numeric value outside the public range is moved to the border ("clip"), or its holder
             reports the value "outside" ("drop").
         holder: the unit of privacy: "row" (each row is a person's only one), or the column that names the person.
-        rounds: numbers of the rounds a holder answers in.
+        round: number of the round that it is asked in, 1 or 2.
         campaign: the campaign this protocol was published for, None where there is none.
         simulation: holders are only simulated: a mechanism that leaks may then stand in for theirs, and a client answers only
             with coins of a simulation.
@@ -101,7 +101,7 @@ class Protocol:
     epsilon: float
     outside: str = "clip"
     holder: str = "row"
-    rounds: tuple[int, ...] = (1,)
+    round: int = 1
     campaign: str | None = None
     simulation: bool = False
     numeric: bool = False
@@ -155,8 +155,8 @@ class Protocol:
             faults.append("the campaign has no name; leave it out (null) where there is none")
         if self.outside not in ("clip", "drop"):
             faults.append(f'outside = "{self.outside}": must be clip or drop')
-        if len(self.rounds) != 1 or type(self.rounds[0]) is not int or self.rounds[0] not in (1, 2):
-            faults.append(f"rounds {self.rounds}: a protocol asks in one round, 1 or 2")
+        if self.round not in (1, 2):
+            faults.append(f"round {self.round}: must be 1 or 2")
         if [type(end) for end in self.asked] != [int, int] or not 0 <= self.asked[0] < self.asked[1] <= PARTS:
             faults.append(
                 f"asked {list(self.asked)}: must be two whole numbers from 0 to 1000, the smaller first"
@@ -393,7 +393,7 @@ class Protocol:
             | asked
             | {
                 "version": self.version,
-                "rounds": list(self.rounds),
+                "rounds": [self.round],
                 "encoding": self.encoding.to_json(),
                 "partition": self.partition.to_json(),
                 "target": self.target,
@@ -483,6 +483,8 @@ def _read_fields(text: str) -> dict[str, Any]:
             )
     if any(type(v) not in (str, int, float, bool) for v in data["classes"]):
         raise ProtocolMismatch("protocol: classes must be texts, numbers or booleans")
+    if [type(number) for number in data["rounds"]] != [int]:
+        raise ProtocolMismatch(f"protocol: rounds {data['rounds']!r:.40}: must be one whole number")
     return data
 
 
@@ -496,7 +498,7 @@ def _read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     partition = Partition.from_json(data["partition"])
     as_they_are = {name: data[name] for name in _AS_THEY_ARE}
     return as_they_are | {
-        "rounds": tuple(data["rounds"]),
+        "round": data["rounds"][0],
         "asked": tuple(data["asked"]),
         "encoding": Encoding.from_json(data["encoding"]),
         "partition": partition,

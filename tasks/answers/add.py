@@ -37,7 +37,7 @@ def parts_of(store: Store, question: Manifest, reports: Sequence[Manifest]) -> l
     return [[*reports[start : start + size]] for start in range(0, len(reports), size)]
 
 
-@step("add", version="1", home="curator", retries=2, order=14, says="raw sums of reports")
+@step("add", version="1", home="curator", retries=2, says="raw sums of reports")
 def add(draft: Draft, *, question: Manifest, reports: Sequence[Manifest], round_number: int) -> None:
     """Write the sums of a part of the reports to a question, as part "sums" with `raw.npy` and `n_reports.npy`."""
     with duckdb.connect(config={"threads": 2}) as connection:

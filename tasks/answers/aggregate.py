@@ -39,7 +39,6 @@ ROLL_UP = """
     version="4",
     home="curator",
     retries=2,
-    order=15,
     says="what reports say together",
 )
 def aggregate(

@@ -100,9 +100,7 @@ def _segment(store: Store, name: str) -> Manifest:
     )
 
 
-@step(
-    "receive", version="1", home="curator", retries=2, order=12, says="valid reports of a segment of an inbox"
-)
+@step("receive", version="1", home="curator", retries=2, says="valid reports of a segment of an inbox")
 def receive(draft: Draft, *, question: Manifest, segment: Manifest) -> Mapping[str, Any]:
     """Write the valid reports of a segment ("reports": `reports.parquet`, an id as often as it stands there), and count what else
     there is. Raises DataError where the segment is not what it was when the run began.
@@ -149,7 +147,7 @@ def add_totals(path: Path, sums: RawSums) -> None:
     sums.n_reports += n_reports
 
 
-@step("collect", version="1", home="curator", retries=2, order=13, says="raw sums of all reports of an inbox")
+@step("collect", version="1", home="curator", retries=2, says="raw sums of all reports of an inbox")
 def collect(
     draft: Draft, *, question: Manifest, reports: Sequence[Manifest], totals: Sequence[Manifest] = ()
 ) -> Mapping[str, Any]:

@@ -106,7 +106,7 @@ class Received:
                 self.rejected[OTHER_PROTOCOL] += len(block.payloads)
             elif block.simulation != self.protocol.simulation:
                 self.rejected[SIMULATED if block.simulation else NOT_SIMULATED] += len(block.payloads)
-            elif block.round not in self.protocol.rounds:
+            elif block.round != self.protocol.round:
                 self.rejected[OTHER_ROUND] += len(block.payloads)
             elif block.source in self._sources:
                 self.rejected[SEEN] += len(block.payloads)
@@ -120,7 +120,7 @@ class Received:
         if not self.accepted:
             counts = "; ".join(filter(None, [self.in_words(), self.refused_in_words()]))
             raise DataError(f"no report was accepted ({counts}).")
-        return self.sums.totals(self.protocol.rounds[0])
+        return self.sums.totals(self.protocol.round)
 
     def in_words(self) -> str:
         """Say how many were rejected, and why."""
@@ -185,7 +185,7 @@ def read_valid(lines: ReportLines, paths: Sequence[Path], protocol: Protocol) ->
         "other_protocol": OTHER_PROTOCOL,
         "simulation": protocol.simulation,
         "other_coins": NOT_SIMULATED if protocol.simulation else SIMULATED,
-        "rounds": [str(number) for number in protocol.rounds],
+        "rounds": [str(protocol.round)],
         "other_round": OTHER_ROUND,
         "size": mechanism.report_bytes,
         "wrong_length": WRONG_LENGTH,
@@ -265,7 +265,7 @@ def described(received: Received) -> dict[str, Any]:
         residual
         | {
             "protocol": protocol.digest,
-            "round": protocol.rounds[0],
+            "round": protocol.round,
             "mechanism": protocol.mechanism.full_name,
             "epsilon": protocol.epsilon,
             **({"simulation": True} if protocol.simulation else {}),
@@ -321,7 +321,7 @@ def write(received: Received, folder: Path) -> None:
     """The files that the pipeline's aggregate step writes. Raises DataError, ConfigError where the folder holds something."""
     received.totals()
     with folder_written_whole(folder, "--out") as aside, duckdb.connect() as connection:
-        write_totals(connection, aside, received.sums, received.protocol.rounds[0])
+        write_totals(connection, aside, received.sums, received.protocol.round)
         raw = pq.read_table(aside / "raw.parquet")
         stated = (raw.schema.metadata or {}) | {b"protocol": received.protocol.digest.encode()}
         pq.write_table(raw.replace_schema_metadata(stated), aside / "raw.parquet")

@@ -22,7 +22,7 @@ from tasks.data.read import READ_AS, FilesRead
 from tasks.step import step
 
 
-@step("types", version="5", home="holders", order=1, says="what each column is, from public rows")
+@step("types", version="5", home="holders", says="what each column is, from public rows")
 def types(
     draft: Draft,
     *,
@@ -74,7 +74,7 @@ def describe_columns(plan: IngestPlan) -> dict[str, Any]:
     }
 
 
-@step("ingest", version="6", home="holders", order=3, says="what the typed rows of each zone are")
+@step("ingest", version="6", home="holders", says="what the typed rows of each zone are")
 def ingest(
     draft: Draft, *, counts: Sequence[Manifest], rules: RowRules, typed: Mapping[str, Any]
 ) -> dict[str, Any]:

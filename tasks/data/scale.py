@@ -92,7 +92,6 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
     version="2",
     home="curator",
     retries=2,
-    order=8,
     says="the public range, the levels and the encoding",
 )
 def scale(

@@ -169,7 +169,7 @@ def groups(sizes: Sequence[int], full: int) -> list[range]:
     return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(sizes)], strict=True)]
 
 
-@step("source", version="1", home="holders", order=0, says="raw files")
+@step("source", version="1", home="holders", says="raw files")
 def simulate(draft: Draft, *, rows: int, seed: int) -> Mapping[str, Any]:
     """Raw CSV of simulated trips, in the 13 columns of the Chicago challenge."""
     write_trips(draft.folder("raw") / "simulated-trips.csv", rows=rows, seed=seed)

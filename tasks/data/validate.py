@@ -57,7 +57,7 @@ def check_private(counts: Sequence[int], suite: Suite) -> list[Check]:
     ]
 
 
-@step("validate", version="4", home="holders", order=5, says="the outcome of every expectation")
+@step("validate", version="4", home="holders", says="the outcome of every expectation")
 def validate(
     draft: Draft,
     *,

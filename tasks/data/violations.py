@@ -32,7 +32,7 @@ def expected_of(
     return expected
 
 
-@step("count", version="2", home="holders", order=4, says="how many private rows violate each expectation")
+@step("count", version="2", home="holders", says="how many private rows violate each expectation")
 def count(
     draft: Draft,
     *,

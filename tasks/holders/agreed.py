@@ -103,8 +103,8 @@ def _faults(published: QuestionText, agreed: Agreed) -> Iterator[str]:
     if isinstance(question, Protocol):
         if question.campaign != agreed.campaign:
             yield f"it is of {_named(question.campaign)}, and this run of {_named(agreed.campaign)}"
-        if question.rounds != (agreed.number,):
-            yield f"it is a question of round {question.rounds[0]}"
+        if question.round != agreed.number:
+            yield f"it is a question of round {question.round}"
 
 
 def _named(campaign: str | None) -> str:

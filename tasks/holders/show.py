@@ -48,7 +48,6 @@ class Rows:
     "show",
     version="2",
     home="holders",
-    order=9,
     says="what each holder shows, where some features are public",
 )
 def show(

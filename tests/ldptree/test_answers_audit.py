@@ -44,7 +44,7 @@ def judged(protocol, payloads, outputs, row, ids=None):
     lines = [
         Report(
             protocol=protocol.digest,
-            round=protocol.rounds[0],
+            round=protocol.round,
             id=f"{number:032x}",
             payload=payload.tobytes(),
             output=int(output) if has_output else None,

@@ -77,14 +77,14 @@ def test_a_hundred_campaigns_do_not_drain_a_holder(memory):
     [
         {"campaign": "b"},
         {"campaign": None},
-        {"campaign": "a", "rounds": (2,)},
+        {"campaign": "a", "round": 2},
         {"campaign": " a"},
         {"campaign": "b", "target": "renamed"},
         {"campaign": "b", "holder": "person"},
     ],
 )
 def test_whatever_is_renamed_the_holder_is_the_same_person(memory, again):
-    answer(replace(asked_in("a"), **{"rounds": (1,)}), memory, lifetime=1.5)
+    answer(replace(asked_in("a"), **{"round": 1}), memory, lifetime=1.5)
     with pytest.raises(BudgetError, match=r"asks for epsilon 1; 1 of the 1\.5 that this holder may spend"):
         answer(replace(asked_in("a"), **again), memory)
 

@@ -109,7 +109,7 @@ class Run:
     def questions(self, cost: Any, held: Any) -> list[tuple[Any, list[int]]]:
         """What is asked in each file, and whom."""
         digest, form = (cost._digest, IN_ROUNDS) if self.rounds else (cost.protocol.digest, "reports")
-        found = questions_of(cost.store, self.config, held, digest, (1,), form)
+        found = questions_of(cost.store, self.config, held, digest, 1, form)
         return [
             (one, np.load(cost.store.file(held["answers"], f"{one.source}.asked.npy")).tolist())
             for one in found
@@ -142,7 +142,7 @@ PROGRAMS = {
 
 def as_protocol(of: Manifest) -> Any:
     """What holders agree to of a question here."""
-    return SimpleNamespace(digest=of.digest, digest_unmarked=of.digest, rounds=(1,), epsilon=EPSILON)
+    return SimpleNamespace(digest=of.digest, digest_unmarked=of.digest, round=1, epsilon=EPSILON)
 
 
 def _split(draft, *, raw, asked_before, campaign):

@@ -199,7 +199,7 @@ def of_another_campaign(text: dict[str, Any]) -> Any:
 
 
 def of_another_round(text: dict[str, Any]) -> Any:
-    return replace(protocol_of(text), rounds=(2,))
+    return replace(protocol_of(text), round=2)
 
 
 def of_another_kind(text: dict[str, Any]) -> Any:

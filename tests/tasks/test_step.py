@@ -119,6 +119,11 @@ def test_arguments_may_decide_the_zone(store):
     assert described.place(store, {"scores": manifest("aa")}).home == "simulation"
 
 
+def test_two_modules_cannot_have_a_step_of_one_name():
+    with pytest.raises(ConfigError, match=r'step "perturb": tasks\.perturb has a step of this name'):
+        step("perturb", version="1", home="holders")(lambda draft: None)
+
+
 def failing(home, fault):
     @step(f"failing-{home}", version="1", home=home)
     def fail(draft):

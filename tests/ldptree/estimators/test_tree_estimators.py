@@ -154,7 +154,7 @@ def test_algorithm_2_asks_with_one_half_of_epsilon_and_where_it_terminates_with_
     X, y, public = people(3000, 20)
     twice = LPCTClassifier(2.0, prune="paper", random_state=0).fit(X, y, public=public)
     assert [entry.epsilon for entry in twice.ledger_.entries] == [1.0, 1.0]
-    assert twice.protocol_.rounds == (2,)
+    assert twice.protocol_.round == 2
     assert twice.model_.epsilon == 2.0
     assert (twice.model_.prune, twice.model_.lam) == ("paper", "paper")
     once = LPCTClassifier(2.0, prune="paper", paper={"termination": False}, random_state=0).fit(
