@@ -140,7 +140,7 @@ class Terms:
             check_known(self.campaign.asked(), self.known)
 
     def form(self, held: Record, published: Record) -> Form:
-        """Return whether reports are written, or exact totals drawn; in a campaign as in its first run, however many holders
+        """Return whether reports are written, or totals alone drawn; in a campaign as in its first run, however many holders
         come.
         """
         frozen = self.campaign.frozen() if self.campaign else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from flows.budget import Cost, Spent
 from schemas.manifest import Record
@@ -49,31 +50,34 @@ def known(record: Record) -> Record:
     return record
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Run steps, or look them up. An executor that only looks writes nothing, and answers `Pending` for what is not there."""
 
     only_looks: ClassVar[bool]
 
+    @abstractmethod
     def step(self, task: StepTask, inputs: Inputs, round_number: int = 0) -> Any:
         """Return the record of a step. `round_number` is set for a step of one round."""
 
+    @abstractmethod
     def shards(self, task: StepTask, inputs: Shards, round_number: int = 0) -> Any:
         """The records of a step that runs once for each shard."""
 
+    @abstractmethod
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """Charge the holders, and return what is spent. `unknown` gives the cost while the question is not known."""
 
-    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Show how a run ended, if there is a place for it. `summary` belongs to a run that did not stop early."""
+    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:  # noqa: B027 - optional
+        """Show how a run ended, where there is a place for it. `summary` belongs to a run that did not stop early."""
 
-    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
-        """Show why a run stopped, if there is a place for it. `page` is the run's own page, if any, `command` goes on
+    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:  # noqa: B027 - optional
+        """Show why a run stopped, where there is a place for it. `page` is the run's own page, if any, `command` goes on
         with the run, and `has_started` tells whether any step had begun.
         """
 
 
 @dataclass
-class InlineExecutor:
+class InlineExecutor(Executor):
     """Run steps as plain functions, for tests and without a server."""
 
     store: Store
@@ -91,12 +95,6 @@ class InlineExecutor:
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Spent:
         """Charge everybody who is asked. Raises BudgetError."""
         return cost().charge()
-
-    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Show nothing, as the caller has the result."""
-
-    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
-        """Show nothing, as the caller gets the error."""
 
 
 @dataclass
@@ -169,7 +167,7 @@ def _label(task: StepTask, round_number: int) -> str:
 
 
 @dataclass
-class CachedOnly:
+class CachedOnly(Executor):
     """Look steps up in the store, and run none."""
 
     store: Store
@@ -195,9 +193,3 @@ class CachedOnly:
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """Nothing."""
         return Pending()
-
-    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Nothing."""
-
-    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
-        """Nothing."""

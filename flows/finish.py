@@ -349,7 +349,7 @@ def _baselines(facts: Run) -> dict[str, dict[str, float]]:
 
 def write_json(store: Store, name: str, value: Mapping[str, Any]) -> None:
     """Write a JSON object with the version of the format that its file is named for, for later runs to read."""
-    store.objects.put(name, stamped(PurePosixPath(name).stem, value, indent=1))
+    store.objects.put(name, stamped(PurePosixPath(name).stem, value))
 
 
 def write_records(store: Store, folder: str, records: Sequence[Record]) -> None:

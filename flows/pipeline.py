@@ -37,8 +37,7 @@ from tasks.data.scale import scale
 from tasks.data.validate import validate
 from tasks.data.violations import count as count_violations
 from tasks.evaluate import evaluate
-from tasks.holders.cut import cut
-from tasks.holders.cut import parts_of as parts_to_cut
+from tasks.holders.cut import cut, parts_to_cut
 from tasks.holders.show import show
 from tasks.holders.split import RoleRules, split
 from tasks.learning import Asking, fit, partition

@@ -23,11 +23,11 @@ class Damaged(ArtifactCorrupt):
     """A kept file is not what was written."""
 
 
-def stamped(kind: str, content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+def stamped(kind: str, content: Mapping[str, Any]) -> bytes:
     """JSON of `content`, with its format."""
     plain = json.loads(json.dumps(content))  # as a reader will see it: keys are texts, tuples are lists
     stamp = {"name": kind, "version": VERSION, "digest": _digest(plain)}
-    return json.dumps({KEY: stamp, **plain}, indent=indent).encode()
+    return json.dumps({KEY: stamp, **plain}, indent=1).encode()
 
 
 def read_stamped(objects: ObjectStore, name: str, kind: str, remedy: str) -> dict[str, Any]:

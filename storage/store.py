@@ -304,7 +304,7 @@ class Draft:
     def _keep(self, record: Record) -> Record:
         """Write a record and return it, unless one stands whose artifacts are whole, which is returned then."""
         objects, name = self.store.objects, self.store.record_name(self.place)
-        content = stamped("record", json.loads(record.model_dump_json()), indent=1)
+        content = stamped("record", json.loads(record.model_dump_json()))
         while not objects.create(name, content):
             with contextlib.suppress(FileNotFoundError):
                 if (standing := objects.get(name)) == content:

@@ -3,7 +3,7 @@
     part            file               holds
     encoding        encoding.json      ranges and levels of the features, and of the label
     scaled          scaled.parquet     public rows under that encoding
-    question        protocol.json      a question about one tree, put to everybody
+    question        protocol.json      a question about one tree
                     question.json      another question, or null where none is left
     evidence        evidence.json      what public rows say of a question about one tree
     totals          raw.parquet        sums of reports
@@ -72,7 +72,7 @@ def read_encoding(store: Store, encoding: Manifest) -> tuple[Encoding, tuple[Any
 
 def write_encoding(draft: Draft, content: Mapping[str, Any]) -> None:
     """Write an encoding beside "classes" or "label_range"."""
-    (draft.folder("encoding") / ENCODING).write_bytes(stamped("encoding", content, indent=1))
+    (draft.folder("encoding") / ENCODING).write_bytes(stamped("encoding", content))
 
 
 WEIGHT = "weight"
@@ -158,7 +158,7 @@ def write_protocol(draft: Draft, protocol: Protocol) -> None:
 
 
 def is_protocol(question: Manifest) -> bool:
-    """Return whether a question is a protocol, which is about one tree and put to everybody."""
+    """Return whether a question is a protocol, which is about one tree."""
     return question.files[0].name == PROTOCOL
 
 

@@ -90,7 +90,7 @@ class Learning(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LearningOfTotals(Learning):
-    """A family that asks everybody about one tree."""
+    """A family that asks about one tree."""
 
     family: Family[Any, Any, Any, Any]
     rows: PublicRows

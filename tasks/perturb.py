@@ -36,7 +36,7 @@ Form = Literal["reports", "totals"]
 
 
 class Collecting(Arguments):
-    """The form in which answers about one tree are collected, every report or exact totals, and their campaign."""
+    """The form in which answers about one tree are collected, every report or totals alone, and their campaign."""
 
     form: Form = "reports"
     campaign: str | None = None
@@ -149,8 +149,8 @@ def _about_one_tree(
         values = values_of(path, protocol, words, outputs, asked)
         table = (_reports if form == "reports" else _totals)(protocol, values, outputs, words)
         # Drawn last, and of nothing else: what tells a copy of this file from another that says the same.
-        identity = words.block(2).tobytes().hex()
-        return table.replace_schema_metadata({**(table.schema.metadata or {}), "id": identity})
+        copy = words.block(2).tobytes().hex()
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), "id": copy})
 
     return _Shard(
         question=protocol.digest,
@@ -197,7 +197,7 @@ def _in_rounds(
 
 
 def form(n_private: int, report_bytes: int, max_report_bytes: int) -> Form:
-    """Choose whether every report is written, or each shard's exact totals are drawn because the reports would be too large."""
+    """Choose "reports", or "totals" alone, drawn by the law of their sum, where the reports would be too large."""
     return "reports" if n_private * report_bytes <= max_report_bytes else "totals"
 
 

@@ -149,10 +149,6 @@ class Timeline:
             if event == "failed":
                 entry.state, entry.failed = "failed", entry.failed + 1
 
-    def expect(self, step: str, shards: int) -> None:
-        """State over how many shards a step is mapped; listeners elsewhere are told too."""
-        expect(step, shards)
-
     def step(self, name: str) -> StepTime | None:
         """One step, or None before it began."""
         with self._lock:

@@ -103,7 +103,7 @@ class Copying(InlineExecutor):
             draft = store.objects.draft_folder(part.path.rpartition("/")[0])
             shutil.copytree(kept / part.path, draft, dirs_exist_ok=True)
             store.objects.publish(draft, part.path)
-        content = stamped("record", record.model_dump(mode="json"), indent=1)
+        content = stamped("record", record.model_dump(mode="json"))
         store.objects.put(store.record_name(place), content)
         return record
 

@@ -23,8 +23,7 @@ from flows.shards import shards_asked
 from ldptree.errors import BudgetError, ProtocolMismatch
 from ldptree.protocol.protocol import Protocol
 from schemas.manifest import Manifest, Record
-from tasks.answers.add import add
-from tasks.answers.add import parts_of as parts_to_add
+from tasks.answers.add import add, parts_to_add
 from tasks.holders.agreed import Agreement
 from tasks.holders.show import in_order
 from tasks.perturb import Collecting, Form, Showing, perturb
@@ -51,7 +50,7 @@ class OwnHolders(Respondents):
         return facts
 
     def form(self, asked: Round) -> Form:
-        """Return reports, or exact totals of each shard. Raises NotComputed."""
+        """Return "reports", or "totals" where only each shard's are drawn. Raises NotComputed."""
         run = self.run
         return "reports" if run.config.model.in_rounds else run.terms.form(run.held, known(asked.asked))
 

@@ -4,7 +4,7 @@ which stand if those above leave the same, and where the run would be refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 from flows.budget import Cost, Spent, account_of, spent_now
 from flows.campaign import Terms
 from flows.command.terminal import shards_in_words
-from flows.executors import Call, Inputs, NotComputed, Pending, Shards
+from flows.executors import Call, Executor, Inputs, NotComputed, Pending, Shards
 from flows.pipeline import Pipeline
 from ldptree.errors import BudgetError, DataError, LdptreeError
 from schemas.config import RunConfig
@@ -29,7 +29,7 @@ NO_ROOM = "; the ledger would refuse a question that was not asked before"
 
 
 @dataclass
-class PlanExecutor:
+class PlanExecutor(Executor):
     """A search for steps, with what is known of each in the order of the run. Writes nothing.
 
     numbers  whether a round's lines say which it is.
@@ -101,12 +101,6 @@ class PlanExecutor:
             return self._missing(name, why, round_number)
         self._say(name, "cached", shards_in_words(len(shards)), round_number)
         return records
-
-    def show(self, markdown: str, title: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Nothing."""
-
-    def stop(self, message: str, page: Path | None, command: str, *, has_started: bool) -> None:
-        """Nothing."""
 
     def charge(self, cost: Callable[[], Cost], unknown: Callable[[], Cost]) -> Any:
         """Return what would be spent. Where the ledger would refuse it, the shards' line says so."""

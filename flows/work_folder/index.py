@@ -25,13 +25,13 @@ def list_started(store: Store, name: str, card: Card) -> None:
     """List a run that has no page, as it begins or after it was ended from outside. A killed run stays listed. `name`
     is of its future folder.
     """
-    store.objects.put(f"{STARTED}/{name}.json", stamped("card", card.to_dict(), indent=1))
+    store.objects.put(f"{STARTED}/{name}.json", stamped("card", card.to_dict()))
     write_index(store)
 
 
 def list_run(store: Store, name: str, card: Card) -> None:
     """List a run that ended, in place of those that the same command began. `name` is of its folder, with its page."""
-    store.objects.put(f"runs/{name}/{CARD}", stamped("card", card.to_dict(), indent=1))
+    store.objects.put(f"runs/{name}/{CARD}", stamped("card", card.to_dict()))
     for started, other in _cards_of_started(store.objects).items():
         if started == name or (card.command and other.command == card.command):
             store.objects.delete(f"{STARTED}/{started}.json")

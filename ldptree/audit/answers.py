@@ -82,7 +82,7 @@ def judge_answers(protocol: Protocol, lines: Sequence[str], row: Mapping[str, An
     client = Client(
         protocol, max_epsilon=protocol.epsilon, memory={}, words=words if protocol.simulation else None
     )
-    values, drawn, about = client.simulate(features, row[protocol.target], _OWN * len(reports), words)
+    values, drawn, about = client.draw(features, row[protocol.target], _OWN * len(reports), words)
     ours = drawn, about
     ways = list(_ways(protocol, theirs, ours))
     chances = {name: _chance_of(a, b) for name, a, b in ways}

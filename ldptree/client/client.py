@@ -202,7 +202,7 @@ class Client:
         epsilon = self.protocol.epsilon_exact
         with ANSWERING:
             if (kept := self._answers.given(holder, question)) is None:
-                kept = self._answers.keep(holder, question, epsilon, self._draw(x, y).to_json())
+                kept = self._answers.keep(holder, question, epsilon, self._draw_report(x, y).to_json())
             report = Report.from_json(kept)
             if report.simulation != (self._words is not None and self._words.is_seeded):
                 raise ConfigError(
@@ -216,11 +216,11 @@ class Client:
             )
         return report
 
-    def simulate(
+    def draw(
         self, x: Mapping[str, Any] | Sequence[Any], y: Any, n: int, words: Words
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
-        """Answers of n people with the same made-up row. The values that they hide, int64 [n], payloads, uint8 [n, bytes], and
-        the outputs that they are about, int64 [n].
+        """Draw answers of n people with the same made-up row: the values that they hide, int64 [n], payloads, uint8 [n, bytes],
+        and the outputs that they are about, int64 [n].
 
         Raises DataError. Nothing is kept or charged: to send two of them about somebody real would spend epsilon twice.
         """
@@ -231,10 +231,10 @@ class Client:
         payloads = mechanism.pack(mechanism.randomize(values, words))
         return values, payloads, np.zeros(n, dtype=np.int64) if outputs is None else outputs
 
-    def _draw(self, x: Mapping[str, Any] | Sequence[Any], y: Any) -> Report:
-        """A report from fresh coins."""
+    def _draw_report(self, x: Mapping[str, Any] | Sequence[Any], y: Any) -> Report:
+        """Draw a report from fresh coins."""
         words = Words.system() if self._words is None else self._words
-        _, payloads, outputs = self.simulate(x, y, 1, words)
+        _, payloads, outputs = self.draw(x, y, 1, words)
         return Report(
             protocol=self.protocol.digest,
             round=self.protocol.round,

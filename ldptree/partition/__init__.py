@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldptree.partition.cart import grow_cart
 from ldptree.partition.label_unit import in_range_of_one
-from ldptree.partition.max_edge import grow_max_edge
-from ldptree.partition.random_edge import grow_random_edge
+from ldptree.partition.max_edge import grow_max_edge, grow_random_edge
 from ldptree.partition.tree import Partition
 
 if TYPE_CHECKING:

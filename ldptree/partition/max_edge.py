@@ -6,6 +6,8 @@ smallest index. Grown on public rows only, and possible with none at all.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -36,7 +38,7 @@ def grow_max_edge(
         y: [n] classes 0 .. n_classes - 1, or numbers where criterion is "variance".
         depth: the deepest a leaf may lie.
         n_classes: number of classes (of no matter for "variance").
-        criterion: "gini", "entropy" or "variance"; "random" draws one of the longest edges (see `random_edge`).
+        criterion: "gini", "entropy" or "variance"; "random" draws one of the longest edges (see `grow_random_edge`).
         min_samples_leaf: a cell stays whole where the chosen split leaves a side with fewer public rows
             (LPDT).
         stop_empty: a cell with no public row stays whole (LPCT). The midpoints need no data, so going on is
@@ -97,6 +99,15 @@ def grow_max_edge(
             ]
         level = below
     return Partition.of(feature, threshold, left, right)
+
+
+def grow_random_edge(X: NDArray[np.float32], y: ArrayLike, **settings: Any) -> Partition:
+    """Grow the random max-edge partition (Cai, Ma, Dong, Yang 2023; LPCT-R of LPCT section 6.1), which draws one of the longest
+    edges of a cell at random and cuts it in the middle. No row is looked at but to stop, and the coins are public.
+
+    Takes and raises as `grow_max_edge`; `y` and `criterion` are not looked at.
+    """
+    return grow_max_edge(X, y, **{**settings, "criterion": "random"})
 
 
 def _targets(y: NDArray[np.generic], criterion: str, n_classes: int) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """A family at work on simulated people, whom it asks and from whose answers it predicts.
 
-Where reports are about one tree, totals are drawn with the exact law of everybody's reports (`Mechanism.sample_totals`): that
+Where reports are about one tree, totals are drawn with the exact law of the reports' sum (`Mechanism.sample_totals`): that
 takes as long for a million people as for a thousand. Where a family asks in rounds, everybody answers.
 """
 
@@ -79,7 +79,7 @@ class Learner(ABC):
 
 @dataclass(eq=False)
 class LearnerOfTotals(Learner):
-    """A family that asks everybody about one tree."""
+    """A family that asks about one tree."""
 
     build: Build
     split: Split

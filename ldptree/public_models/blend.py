@@ -137,7 +137,7 @@ class Line(Model):
     def learn(self, sample: PublicSample, n_trees: int | None = None) -> FittedTrees:
         """See `Model`."""
         lines = sample.lines
-        trees = [tree for m, line in enumerate(lines) for tree in _of_output(line.trees(1.0), m, len(lines))]
+        trees = [tree for m, line in enumerate(lines) for tree in _of_output(line.trees(), m, len(lines))]
         offset = np.array([line.offset for line in lines])
         return FittedTrees(trees, offset, held_out=sample.by_line if n_trees is None else None)
 

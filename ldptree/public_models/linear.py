@@ -110,11 +110,11 @@ class Linear:
         """float64 [n] of encoded rows [n, d]."""
         return self.offset + self.stairs(X) @ self.slope
 
-    def trees(self, weight: float) -> list[Tree]:
-        """One tree for each column that is used, its values times `weight`."""
+    def trees(self) -> list[Tree]:
+        """One tree for each column that is used."""
         steps = zip(self.stairs.limits, self.stairs.values, self.slope, strict=True)
         return [
-            _tree(column, limits, weight * slope * values)
+            _tree(column, limits, slope * values)
             for column, (limits, values, slope) in enumerate(steps)
             if limits.size and slope
         ]

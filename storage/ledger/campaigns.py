@@ -37,7 +37,7 @@ class Frozen:
     protocol: Manifest
     terms: dict[str, Any]
     form: str
-    """Whether holders' reports are written, or exact totals drawn."""
+    """Holders' reports are written ("reports"), or totals alone drawn ("totals")."""
 
 
 class Campaign:

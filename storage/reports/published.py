@@ -46,7 +46,7 @@ def close(objects: ObjectStore, name: str, number: int, answers: str) -> None:
     """Close the question that is asked, unless it is closed. `answers`: the record of the reports that count."""
     protocol = read_stamped(objects, f"{FOLDER}/{name}/collection.json", "collection", ANEW)["protocol"]
     content = {"protocol": protocol, "answers": answers}
-    objects.create(_closed(name, number), stamped("closed", content, indent=1))
+    objects.create(_closed(name, number), stamped("closed", content))
 
 
 def read_closed(objects: ObjectStore, name: str, number: int) -> dict[str, Any] | None:
@@ -93,7 +93,7 @@ def publish(
         for file in sorted(CLIENT.iterdir()):
             objects.create(f"{FOLDER}/{name}/{file.name}", file.read_bytes())
         write = objects.create if asked is None else objects.put
-        write(index, stamped("collection", content, indent=1))
+        write(index, stamped("collection", content))
     closed = read_closed(objects, name, number)
     if (check_terms(objects, name, terms) if closed is None else closed["protocol"]) != content["protocol"]:
         raise _changed(objects, name, "how this version of ldptree asks")

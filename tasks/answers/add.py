@@ -30,7 +30,7 @@ PART_SHARDS = 64
 """Shards whose reports one task adds up: about four million holders."""
 
 
-def parts_of(store: Store, question: Manifest, reports: Sequence[Manifest]) -> list[list[Manifest]]:
+def parts_to_add(store: Store, question: Manifest, reports: Sequence[Manifest]) -> list[list[Manifest]]:
     """Reports in the parts that one task each adds up; one part where the order of adding matters."""
     is_exact = RawSums.none(read_protocol(store, question)).raw.dtype.kind in "iu"
     size = PART_SHARDS if is_exact else len(reports)

@@ -137,7 +137,7 @@ def in_an_order(keyed: Hasher | None, shard: str, rows: pa.Table) -> pa.Table:
     return rows.take(np.argsort(keyed.words(["order", shard], rows.num_rows), kind="stable"))
 
 
-def parts_of(private: Manifest, roles: Manifest) -> list[dict[str, Any]]:
+def parts_to_cut(private: Manifest, roles: Manifest) -> list[dict[str, Any]]:
     """Roles in the parts that one task each cuts, with the typed rows of their files."""
     each, typed = roles.one_by_one(), [manifest for manifest in private.one_by_one() if manifest.rows]
     parts = []

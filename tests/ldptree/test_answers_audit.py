@@ -35,7 +35,7 @@ def answers(protocol, name, seed=1, n=N):
     first = OF[name]["answers"][0]
     coins = words(seed)
     client = Client(protocol, max_epsilon=64.0, memory={}, words=coins if protocol.simulation else None)
-    _, payloads, outputs = client.simulate(first["row"], first["label"], n, coins)
+    _, payloads, outputs = client.draw(first["row"], first["label"], n, coins)
     return payloads, outputs, first["row"] | {protocol.target: first["label"]}
 
 

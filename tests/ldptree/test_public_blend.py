@@ -30,7 +30,7 @@ def test_the_linear_part_is_the_same_function_as_trees():
     X, y = rows()
     fresh = rows(2000, seed=1)[0]
     linear = Linear.fit(X, y)
-    whole = Ensemble.of_trees(linear.trees(1.0), np.array([linear.offset]))
+    whole = Ensemble.of_trees(linear.trees(), np.array([linear.offset]))
     for at in (X, fresh, np.zeros((1, 4), np.float32), np.ones((1, 4), np.float32)):
         assert np.allclose(whole.predict(at)[:, 0], linear(at), atol=1e-5)
     assert whole.feature.max() == 3

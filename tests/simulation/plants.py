@@ -71,7 +71,7 @@ def record_over(patch: pytest.MonkeyPatch, _: House) -> None:
     """Of two who record an artifact the last one's record stands."""
 
     def keep(draft, record):
-        content = stamped("record", json.loads(record.model_dump_json()), indent=1)
+        content = stamped("record", json.loads(record.model_dump_json()))
         draft.store.objects.put(draft.store.record_name(draft.place), content)
         return record
 

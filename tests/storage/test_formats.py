@@ -17,7 +17,7 @@ CONTENT = {"a": 1, "b": {2: 0.1, 10: None, "ü": [1.5, "\ud800", True]}, "c": (f
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "kept.json"
-    path.write_bytes(stamped("kept", CONTENT, indent=1))
+    path.write_bytes(stamped("kept", CONTENT))
     return path
 
 

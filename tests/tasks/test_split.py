@@ -10,7 +10,7 @@ from ldptree.errors import DataError
 from storage import tables
 from storage.digests import Hasher, mixed
 from storage.store import Store
-from tasks.holders.cut import cut, parts_of
+from tasks.holders.cut import cut, parts_to_cut
 from tasks.holders.split import is_test, one_row_each, split
 from tasks.report import read_facts
 
@@ -26,7 +26,7 @@ def held(store, *paths, changes=None, **config):
     rules = call["rules"].model_copy(update=changes or {})
     record = split.fn(store, **call | {"rules": rules})
     common = {"columns": ["person", "miles"], "is_seeded": rules.noise_seed is not None}
-    cuts = [cut.fn(store, **common, **part) for part in parts_of(call["private"], record["roles"])]
+    cuts = [cut.fn(store, **common, **part) for part in parts_to_cut(call["private"], record["roles"])]
     shards = {part: store.gather([one[part] for one in cuts]) for part in ("train", "test")}
     return chain, record.model_copy(update={"parts": record.parts | shards})
 

@@ -28,8 +28,8 @@ from ldptree.mechanisms.masked import MASKED
 from ldptree.mechanisms.numbers import NUMBERS
 from ldptree.models.histoftree import HistOfTreeModel
 from ldptree.partition.masked import grow_masked_tree
+from ldptree.partition.max_edge import grow_random_edge
 from ldptree.partition.product import MAX_CELLS, Histogram, Product, check_size
-from ldptree.partition.random_edge import grow_random_edge
 from ldptree.partition.tree import LEAF, Partition
 from ldptree.protocol.question import AnsweredQuestion, PublicView, Question, Transcript
 
