@@ -26,8 +26,8 @@ from tasks.making import peak_rss_mb, tell_time
 from tasks.page.captions import say
 from tasks.page.cards import Card
 from tasks.page.data import Run
-from tasks.page.privacy import say_protection, say_question, write_actors
-from tasks.page.render import render, summarize
+from tasks.page.privacy import say_protection, say_question
+from tasks.page.render import render, summarize, write_actors
 from tasks.page.summary import say_details, say_finding
 from tasks.progress import Timeline
 from tasks.report import ASKING, describe_stop, name_broken, read_checks, read_facts, say_left_out
@@ -46,9 +46,8 @@ def finish(run: Pipeline) -> dict[str, Any]:
     page, model = f"{folder}/{PAGE}", f"{folder}/model.json"
     card = _card(run, facts)
     store.objects.put(page, render(facts, find_weeks(store, run.name, card)).encode())
-    store.objects.put(
-        f"{folder}/actors.json", write_actors(facts.privacy, is_scored=facts.scores is not None)
-    )
+    for file, content in write_actors(facts.privacy, facts.name, is_scored=facts.scores is not None).items():
+        store.objects.put(f"{folder}/{file}", content)
     store.objects.put(model, store.file(run.model["model"], "model.json").read_bytes())
     if facts.privacy.features:
         _write_questions(run, folder)

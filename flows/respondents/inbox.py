@@ -22,7 +22,7 @@ from tasks.answers.inbox import collect, find_totals, list_segments, receive
 from tasks.answers.receive import OTHER_PROTOCOL
 from tasks.artifacts import check_whole, read_protocol
 from tasks.page.data import Privacy
-from tasks.page.privacy import write_actors
+from tasks.page.render import STYLE, write_actors
 from tasks.perturb import Form
 
 
@@ -60,7 +60,9 @@ class Inbox(Respondents):
         privacy = Privacy(epsilon=protocol.epsilon, epsilon_exact=protocol.epsilon_exact, on_devices=True)
         objects, name, text = run.store.objects, run.config.name, run.store.file(question, "protocol.json")
         publish(objects, name, number, text.read_bytes(), self._terms, run.config.dataset.question)
-        objects.put(f"{FOLDER}/{name}/actors.json", write_actors(privacy, is_scored=False))
+        objects.create(f"{FOLDER}/{name}/{STYLE.name}", STYLE.read_bytes())
+        for file, content in write_actors(privacy, name, is_scored=False).items():
+            objects.put(f"{FOLDER}/{name}/{file}", content)
 
     @property
     def _terms(self) -> dict[str, Any]:

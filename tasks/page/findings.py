@@ -24,7 +24,7 @@ from tasks.page.captions import (
     Sentence,
     say,
 )
-from tasks.page.data import AtEpsilon, Check, Run, Score
+from tasks.page.data import AtEpsilon, Check, Privacy, Run, Score
 from tasks.page.privacy import BEFORE, list_actors, say_mechanism, say_question
 from tasks.page.summary import FEW_CLASSES, find_reference, has_groups, name_score, say_rows
 from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
@@ -443,7 +443,7 @@ def tabulate_features(run: Run) -> Table:
     return Table("Who protects what", ("Column", "Declared", "Protected by"), tuple(rows))
 
 
-def tabulate_actors(run: Run) -> Table:
+def tabulate_actors(privacy: Privacy, *, is_scored: bool) -> Table:
     """Tabulate who sees what, for how long, and how far a belief may move."""
     rows = tuple(
         (
@@ -454,7 +454,7 @@ def tabulate_actors(run: Run) -> Table:
             if actor.believes is None
             else (units.percent if actor.believes < 0.99 else units.sure)(actor.believes),
         )
-        for actor in list_actors(run.privacy, is_scored=run.scores is not None)
+        for actor in list_actors(privacy, is_scored=is_scored)
     )
     heads = ("Who", "Sees", "Keeps it", f"A belief of {units.percent(BEFORE, 0)} becomes at most")
     return Table("Who sees what", heads, rows)

@@ -323,7 +323,7 @@ def most_believed(privacy: Privacy) -> float:
     return odds / (1.0 + odds)
 
 
-def write_actors(privacy: Privacy, *, is_scored: bool) -> bytes:
+def describe_actors(privacy: Privacy, *, is_scored: bool) -> bytes:
     """Return the table as JSON."""
     content: dict[str, Any] = {"epsilon": privacy.epsilon, "belief_before": BEFORE}
     content["actors"] = [vars(actor) for actor in list_actors(privacy, is_scored=is_scored)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -15,7 +17,7 @@ from tasks.page import charts, findings, privacy, summary, units
 from tasks.page.captions import CHIPS, GLOSSARY, Sentence, say
 from tasks.page.cards import Card, draw_campaign
 from tasks.page.charts import Chart, Track
-from tasks.page.data import Example, Run, Score, SentNumber, Span
+from tasks.page.data import Example, Privacy, Run, Score, SentNumber, Span
 from tasks.page.findings import Table
 from tasks.page.groups import draw_groups
 from tasks.page.ruler import draw_ruler
@@ -23,6 +25,8 @@ from tasks.page.ruler import draw_ruler
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+STYLE = Path(__file__).with_name("templates") / "style.css"
+"""The look of every page."""
 MOST_LISTED = 50
 MOST_POINTS = 12
 """Points of a curve that are drawn."""
@@ -37,7 +41,8 @@ SECTIONS: dict[str, Callable[[Run], Table | None]] = {
 def render(run: Run, weeks: Chart | None = None) -> str:
     """Return the run's page as one HTML file that loads nothing, with the runs of its campaign so far."""
     learned = {} if run.failure else _learned(run)
-    return fill("page.html.j2", run=run, weeks=weeks, ruler=draw_ruler(run), **_making(run), **learned)
+    values = {**_making(run), **learned, "version": run.making.version}
+    return fill("page.html.j2", run=run, weeks=weeks, ruler=draw_ruler(run), **values)
 
 
 def render_index(cards: Mapping[str, Card]) -> str:
@@ -55,6 +60,13 @@ def render_index(cards: Mapping[str, Card]) -> str:
     )
 
 
+def write_actors(facts: Privacy, name: str, *, is_scored: bool) -> dict[str, bytes]:
+    """Return the table of who sees what as the files that stand beside a run, one to read and one for programs."""
+    table = findings.tabulate_actors(facts, is_scored=is_scored)
+    page = fill("actors.html.j2", name=name, epsilon=facts.epsilon, actors=table)
+    return {"actors.html": page.encode(), "actors.json": privacy.describe_actors(facts, is_scored=is_scored)}
+
+
 def render_brief(run: Run) -> str:
     """Return the finding, the ruler and the advice of a finished run as HTML of at most 320 px, which loads nothing."""
     return fill("brief.html.j2", run=run, ruler=draw_ruler(run))
@@ -63,10 +75,8 @@ def render_brief(run: Run) -> str:
 def fill(template: str, *, text: str = "", **values: Any) -> str:
     """Fill a template of this folder, or the `text` of another, which has the same style sheet."""
     environment = _environment()
-    source, _, _ = environment.loader.get_source(environment, "style.css")  # type: ignore[union-attr]
-    style = Markup(source)  # noqa: S704 - our own file, no data in it
-    page = environment.from_string(text) if text else environment.get_template(template)
-    return make_visible(page.render({"style": style} | KNOWN | values))
+    made = environment.from_string(text) if text else environment.get_template(template)
+    return make_visible(made.render(values))
 
 
 def _making(run: Run) -> dict[str, Any]:
@@ -314,13 +324,17 @@ def summarize(run: Run) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader(__package__ or "tasks.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    style = Markup(STYLE.read_text(encoding="utf-8"))  # noqa: S704 - our own file, no data in it
+    environment.globals |= KNOWN | {"style": style, "version": version("ldptree")}
+    environment.globals["draw"] = environment.get_template("charts.html.j2").module
+    return environment
 
 
 def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -92,7 +92,7 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert protocol.campaign == "rides-asked"
     client = {path.name: path.read_bytes() for path in CLIENT.iterdir()}
     assert {path.name for path in folder.iterdir()} == {
-        index["protocol"], "collection.json", "actors.json", *client
+        index["protocol"], "collection.json", "actors.json", "actors.html", "style.css", *client
     }  # fmt: skip
     assert all((folder / name).read_bytes() == content for name, content in client.items())
     assert index["question"] == "Who pays by card?"

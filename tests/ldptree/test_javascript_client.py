@@ -29,6 +29,7 @@ from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.protocol.protocol import Protocol
 from storage.objects.folder import FolderObjects
 from storage.reports.published import publish
+from tasks.page.render import STYLE
 
 FOLDER = Path(__file__).parents[2] / "clients" / "javascript"
 MODULES = sorted(FOLDER.glob("*.js"))
@@ -70,7 +71,9 @@ def published(room: Path, protocol: str, epsilon: float) -> Path:
     """A folder with the client and one protocol, as a run publishes it."""
     name = f"of-{len(list(room.glob('published/*')))}"
     publish(FolderObjects(room), name, protocol.encode(), {"epsilon": epsilon}, "How do you pay?")
-    return room / "published" / name
+    folder = room / "published" / name
+    shutil.copy(STYLE, folder)
+    return folder
 
 
 @pytest.fixture
@@ -518,7 +521,7 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     page.wait_for_selector("#again:visible")
     # e / (1 + e) = 73.11 %, and e / (e + 99) = 2.67 %, at epsilon 1
     assert re.search(
-        r"at most 73\.2 in a hundred .* of 1 in a hundred, at most 2\.7\.", page.inner_text("#odds")
+        r"at most 73\.2 times by it\. .* once in a hundred .* at most 2\.7 times\.", page.inner_text("#odds")
     )
     assert page.inner_text("#question").endswith("pay? You are asked for “paid”, beside “miles”, “company”.")
     seen: dict[str, set[str]] = {"#again": set(), "#other": set()}
@@ -555,7 +558,7 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     assert (report.protocol, report.simulation) == (protocol_of("oue").digest, False)
     assert {requested.removeprefix(url).lstrip("/") for requested in requests} <= {
         *(path.name for path in MODULES),
-        *("consent.html", "collection.json", "reports", "data:,"),
+        *("consent.html", "style.css", "collection.json", "reports", "data:,"),
         json.loads((folder / "collection.json").read_bytes())["protocol"],
     }
     assert [text for text in written if "500" not in text] == []

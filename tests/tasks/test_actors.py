@@ -6,10 +6,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from page_truth.reading import read
 
 from ldptree.mechanisms.oracles import ORACLES
 from tasks.page.data import Privacy
-from tasks.page.privacy import BEFORE, list_actors, most_believed, write_actors
+from tasks.page.privacy import BEFORE, list_actors, most_believed
+from tasks.page.render import write_actors
 
 ON_DEVICES = Privacy(epsilon=2.0, on_devices=True)
 
@@ -51,7 +53,14 @@ def test_whoever_can_know_the_truth_is_listed_with_it() -> None:
     assert next(actor for actor in totals if actor.who == "The curator").believes == 1.0
 
 
-def test_the_table_is_json_too() -> None:
-    content = json.loads(write_actors(ON_DEVICES, is_scored=False))
+def test_the_table_is_a_page_and_json_that_say_the_same() -> None:
+    files = write_actors(ON_DEVICES, "weekly", is_scored=False)
+    assert set(files) == {"actors.html", "actors.json"}
+    content, page = json.loads(files["actors.json"]), read(files["actors.html"].decode())
+    rows = [[cell.text for cell in row.children] for row in page.first("tbody").every("tr")]
+    assert [row[:3] for row in rows] == [
+        [actor["who"], actor["sees"], actor["keeps"]] for actor in content["actors"]
+    ]
+    assert [row[3] for row in rows] == ["–"] + ["6.9 %"] * 4
     assert content["belief_before"] == 0.01
     assert [set(actor) for actor in content["actors"]] == [{"who", "sees", "keeps", "believes"}] * 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from ldptree_benchmark.results.scores import Cell
@@ -61,7 +60,6 @@ def render_benchmark(facts: Facts, cells: Sequence[Cell], made: str) -> str:
     return fill(
         TEMPLATE.name,
         text=TEMPLATE.read_text(encoding="utf-8"),
-        version=version("ldptree"),
         made=made,
         picked=tabulate_picked(facts),
         suite=suite,
