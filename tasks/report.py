@@ -31,6 +31,7 @@ from ldptree.protocol.totals import Totals
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from schemas.tables import EvaluateConfig
+from storage.sql import list_columns
 from storage.store import Draft, Store
 from tasks.artifacts import (
     read_curves,
@@ -82,7 +83,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="37", home=_zone, retries=2, says="the run's page")
+@step("report", version="38", home=_zone, retries=2, says="the run's page")
 def report(
     draft: Draft,
     *,
@@ -503,7 +504,7 @@ def warnings_of(
     held: Mapping[str, Any],
 ) -> tuple[str, ...]:
     """List what to read before relying on scores, or on reports. `held`: the facts of who has which role, and of scaling."""
-    statements = [*say_left_out(held)]
+    statements = [*say_left_out(held), *say_telling(held["telling"], config.dataset.target)]
     if n_not_drawn := held["n_not_drawn"]:
         n = held["n_public"]
         statements.append(
@@ -549,6 +550,22 @@ def warnings_of(
             "value where one is needed, and the model has learned nothing from these."
         )
     return tuple(statements)
+
+
+def say_telling(telling: Mapping[str, Sequence[str]], target: str) -> list[str]:
+    """Name the columns that tell the target too well to be true, alone or together, as scaling saw it in public rows."""
+    remedy = "What is known only afterwards belongs in dataset.drop."
+    sentences = []
+    if names := telling["alone"]:
+        which = f"{names[0]} predicts" if len(names) == 1 else f"each of {list_columns(names)} predicts"
+        sentences.append(
+            f"The label may be given away. By itself {which} {target} almost perfectly. {remedy}"
+        )
+    if names := telling["together"]:
+        sentences.append(
+            f"The label may be given away. Together {list_columns(names)} predict {target} almost perfectly. {remedy}"
+        )
+    return sentences
 
 
 def say_left_out(held: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import LEVELS_LISTED, ColumnSample
 from storage.store import Draft
 from tasks.artifacts import read_protocol, write_encoding, write_scaled
+from tasks.data.leaks import telling_columns
 from tasks.step import step
 
 MOST_PUBLIC = 1_000_000
@@ -89,7 +90,7 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
 
 @step(
     "scale",
-    version="2",
+    version="3",
     home="curator",
     retries=2,
     says="the public range, the levels and the encoding",
@@ -119,6 +120,7 @@ def scale(
             if protocol is None
             else protocol.label_classes
         )
+    alone, together = telling_columns(all_rows, features, dataset.target, is_number=numeric)
     rows = _draw(all_rows)
     n_not_drawn = len(all_rows) - len(rows)
     del all_rows
@@ -157,6 +159,7 @@ def scale(
         "n_not_drawn": n_not_drawn,
         "n_features": encoding.n_encoded,
         "n_columns": len(encoding.columns),
+        "telling": {"alone": alone, "together": together},
         **({"label_range": content["label_range"]} if numeric else {"classes": [str(c) for c in classes]}),
     }
 

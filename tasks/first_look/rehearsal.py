@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from storage.raw.recognition.findings import means_missing, sql_name, tell_value
 from storage.raw.typed_rows import BAD, FAULT_COLUMN, NAMELESS, PUBLIC, SELECTED
 from storage.sql import list_columns, literal
 from tasks.data.ingest_plan import IngestPlan, RowRules
+from tasks.data.leaks import telling_columns
 from tasks.data.scale import classes_of, encoding_of
 from tasks.first_look.proposal import Proposal
 from tasks.first_look.public_rules import YES
@@ -28,7 +29,6 @@ from tasks.first_look.values import FirstLook, rows_by
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
 ROUNDS = 12
 """Most times that a proposal is tried, as one correction may reveal the next fault."""
@@ -41,16 +41,6 @@ MOST_FAULTS = 0.01
 """Share of the rows. A column that makes more of them bad is left out."""
 MOST_REJECTED = 0.05
 """Share of the lines. If more of them have too few or too many fields, something else is wrong with the file."""
-
-MOST_JUDGED, FEWEST_JUDGED = 3_000, 30
-"""Rows by which it is judged what tells the target."""
-FOLDS = 3
-WRONG = 0.005
-"""The share of wrong answers up to which a score is too good to be true, or two rows."""
-RARE = 0.02
-"""A class of a smaller share may be a fault of typing, where two others are larger."""
-CARRIED = 0.9
-"""Share of the importance in a forest of the columns that are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,80 +280,3 @@ def _make_public_enough(proposal: Proposal, typed: TypedRows) -> bool:
         f'{look.source}: the target "{look.target}" has {value} in the rows for which {rule}. Nothing can be learned '
         "from them: name another --public."
     )
-
-
-def telling_columns(
-    rows: pl.DataFrame, features: Sequence[str], target: str, *, is_number: bool
-) -> tuple[list[str], list[str]]:
-    """Return the features each of which alone tells the target, a number if `is_number`, and those that do so together.
-
-    A tree of two cuts must tell nearly always whether the target is one of its classes, or above its median. Without the
-    features that do, a forest must tell the class.
-    """
-    import polars as pl
-
-    rows = rows.filter(pl.col(target).is_not_null())
-    rows = rows.gather_every(-(-rows.height // MOST_JUDGED) or 1) if rows.height else rows
-    if is_number:
-        numbers = rows[target].cast(pl.Float64)
-        classes = (numbers > numbers.median()).to_numpy()
-        classes = classes if classes.any() else (numbers >= numbers.median()).to_numpy()
-    else:
-        counts = rows[target].value_counts().filter(pl.col("count") >= RARE * rows.height)
-        rows = rows.filter(pl.col(target).is_in(counts[target].to_list())) if len(counts) > 1 else rows
-        classes = rows[target].cast(pl.String).rank("dense").to_numpy()
-    if rows.height < FEWEST_JUDGED or len(np.unique(classes)) < 2:
-        return [], []
-    values = {name: _numbers(rows[name], classes) for name in features}
-    alone = [name for name in features if _tells_alone(values[name], classes)]
-    rest = [name for name in features if name not in alone]
-    return alone, _tell_together({name: values[name] for name in rest}, classes)
-
-
-def _tells_alone(values: NDArray[np.float64], classes: NDArray[Any]) -> bool:
-    """Return whether two cuts of the values [n] tell one of the classes [n] from the others."""
-    from sklearn.tree import DecisionTreeClassifier
-
-    tree, labels = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0), np.unique(classes)
-    return any(_is_too_good(tree, values[:, None], classes == label) for label in labels[len(labels) == 2 :])
-
-
-def _tell_together(values: dict[str, NDArray[np.float64]], classes: NDArray[Any]) -> list[str]:
-    """Return the columns that carry a forest which tells the classes [n]; none where none does."""
-    from sklearn.ensemble import RandomForestClassifier
-
-    if len(values) < 2:
-        return []
-    forest, matrix = RandomForestClassifier(20, random_state=0), np.column_stack(list(values.values()))
-    if not _is_too_good(forest, matrix, classes):
-        return []
-    weights = forest.fit(matrix, classes).feature_importances_
-    order = np.argsort(-weights)
-    n = int(np.searchsorted(np.cumsum(weights[order]), CARRIED)) + 1
-    return [list(values)[place] for place in order[:n]]
-
-
-def _is_too_good(estimator: Any, matrix: NDArray[np.float64], classes: NDArray[Any]) -> bool:
-    from sklearn.model_selection import KFold
-
-    rarer = len(classes) - np.unique(classes, return_counts=True)[1].max()
-    most, n_wrong = min(max(2, WRONG * len(classes)), rarer / 20), 0
-    for learned, judged in KFold(FOLDS, shuffle=True, random_state=0).split(matrix):
-        answers = estimator.fit(matrix[learned], classes[learned]).predict(matrix[judged])
-        n_wrong += int((answers != classes[judged]).sum())
-        if n_wrong > most:
-            return False
-    return True
-
-
-def _numbers(values: pl.Series, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a column as numbers [n], NaN where missing; texts in the order of their commonest class."""
-    import polars as pl
-
-    if values.dtype.is_numeric():
-        numbers = values.cast(pl.Float64)
-        return numbers.set(~numbers.is_finite().fill_null(True), None).to_numpy().astype(np.float64)
-    texts = pl.DataFrame({"text": values.cast(pl.String), "label": classes})
-    modes = texts.group_by("text").agg(pl.col("label").mode().min(), pl.len()).sort("label", "len", "text")
-    place = {text: float(index) for index, text in enumerate(modes["text"].to_list())}
-    return np.array([place[text] for text in texts["text"].to_list()])

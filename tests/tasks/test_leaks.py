@@ -1,0 +1,55 @@
+"""Columns that tell the target too well to be true are named by a run, from public rows alone, and stay features."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ldptree
+from tasks.data.leaks import telling_columns
+
+N = 300
+RNG = np.random.default_rng(4)
+A, B = RNG.normal(size=(2, N)).round(3)
+ITEMS = RNG.integers(0, 4, (N, 5))
+TOTALS = {
+    "a sum of two": ({"a": A, "b": B}, A + B, True),
+    "a score of items": ({f"q{i}": column for i, column in enumerate(ITEMS.T)}, ITEMS.sum(axis=1), True),
+    "the larger of two": ({"a": A, "b": B}, np.where(A > B, "a", "b"), False),
+}
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_a_target_that_is_a_sum_names_what_is_added(name):
+    parts, target, is_number = TOTALS[name]
+    rows = pl.DataFrame({"x": RNG.normal(size=N), **parts, "y": target})
+    alone, together = telling_columns(rows, ["x", *parts], "y", is_number=is_number)
+    assert (alone, sorted(together)) == ([], sorted(parts))
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(60, 2), (60, 15), (300, 2)])
+def test_a_thousand_columns_tell_nothing_by_chance(n, n_classes):
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame({str(i): rng.normal(size=n) for i in range(1000)})
+    rows = rows.with_columns(
+        town=pl.Series(rng.integers(0, n // 2, n)).cast(pl.String),
+        y=pl.Series(rng.integers(0, n_classes, n)).cast(pl.String),
+    )
+    assert telling_columns(rows, rows.columns[:-1], "y", is_number=False) == ([], [])
+
+
+@pytest.mark.parametrize("where", ["public", "private"])
+def test_a_run_names_a_column_that_gives_its_label_away_in_public_rows_and_learns_from_it(where):
+    rng = np.random.default_rng(5)
+    site, works = rng.choice(["public", "private"], N), rng.random(N) < 0.5
+    hours = np.where(works | (site != where) & (rng.random(N) < 0.7), np.exp(rng.normal(5, 2, N)) // 1 + 1, 0)
+    frame = pl.DataFrame({"site": site, "age": rng.integers(18, 80, N), "hours": hours, "works": works * 1})
+    run = ldptree.run(frame, target="works", public="site = 'public'", evaluation={"redraws": 0})
+    said = (
+        "The label may be given away. By itself hours predicts works almost perfectly. "
+        "What is known only afterwards belongs in dataset.drop."
+    )
+    assert (said in run.summary["warnings"]) is (where == "public")
+    assert ("By itself hours predicts works" in run.page.read_text()) is (where == "public")
+    assert {"age", "hours"} == {*run.model.encoding.columns}
