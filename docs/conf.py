@@ -42,7 +42,9 @@ suppress_warnings = [
 
 
 def open_in_place(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    """Links to files of this folder, such as the pages of the gallery, open instead of being saved."""
+    """Links to files of this folder, such as the pages of the gallery, open instead of being saved; digits of tables align."""
+    style = "<style>table{font-variant-numeric:tabular-nums}</style>"
+    context["metatags"] = context.get("metatags", "") + style
     context["body"] = context.get("body", "").replace(' download=""', "")
 
 

@@ -25,6 +25,8 @@ FOLDERS = [Path(__file__).parent / name for name in ("measured", "gallery")]
 TIDY = ("set", "method", "parameters", "eps", "score", "spread")
 FIGURE = re.compile(r"\[?-?\d|-?$")
 """How a cell of a column of figures begins; an empty one, and "-", too."""
+NUMBER = re.compile(r"(?<![\d.])\d[\d,]*(?:\.\d+)?")
+"""A number in a cell, without its sign."""
 Read = TypeVar("Read", bound=BaseModel)
 WRITTEN = "<!-- written by `python docs/write_measured.py` from {name} -->"
 
@@ -144,15 +146,47 @@ def cells_of(table: Table, folder: Path) -> list[list[str]]:
         return spread_out(list(reader), table.across)
 
 
+def align(cells: list[str]) -> list[str]:
+    """A column of figures with equal decimals: last zeros that were cut off are written again.
+
+    Where a figure would get more digits than any other has, or one has no decimals, it stays.
+    """
+    places = list(zip(*(NUMBER.findall(cell) for cell in cells), strict=False))
+    if not places or any(len(NUMBER.findall(cell)) != len(places) for cell in cells):
+        return cells
+    columns = [align_numbers(list(numbers)) for numbers in places]
+    texts = [iter(numbers) for numbers in zip(*columns, strict=True)]
+    return [
+        NUMBER.sub(lambda _, left=left: next(left), cell) for cell, left in zip(cells, texts, strict=True)
+    ]
+
+
+def align_numbers(numbers: list[str]) -> list[str]:
+    """The numbers at one place of each cell, as of `align`."""
+    decimals = [len(number.partition(".")[2]) for number in numbers]
+    most = max(count_digits(number) for number in numbers)
+    if not all(decimals):
+        return numbers
+    padded = [number + "0" * (max(decimals) - n) for number, n in zip(numbers, decimals, strict=True)]
+    return [new if count_digits(new) <= most else old for old, new in zip(numbers, padded, strict=True)]
+
+
+def count_digits(number: str) -> int:
+    """Return how many digits a number is known to, those before the first that is not 0 left out."""
+    return len(re.sub(r"\D", "", number).lstrip("0"))
+
+
 def write_table(rows: list[list[str]]) -> Iterator[str]:
     """Markdown, with the columns of figures to the right."""
     if len({len(row) for row in rows}) != 1:
         raise ValueError(f"rows of different lengths below the header {rows[0]}")
-    for number, row in enumerate(rows):
+    columns = [list(column) for column in zip(*rows[1:], strict=True)]
+    figures = [all(FIGURE.match(cell) for cell in column) for column in columns] or [False] * len(rows[0])
+    shown = [align(column) if each else column for column, each in zip(columns, figures, strict=False)]
+    for number, row in enumerate([rows[0], *zip(*shown, strict=True)]):
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
         if number == 0:
-            figures = [all(FIGURE.match(cell) for cell in column) for column in zip(*rows[1:], strict=True)]
-            yield "|" + "".join("---:|" if each else "---|" for each in figures or [False] * len(row))
+            yield "|" + "".join("---:|" if each else "---|" for each in figures)
 
 
 def find_picture(page: Page, result: Result, head: list[str]) -> Picture | None:

@@ -73,6 +73,25 @@ def test_tables_of_results_may_be_tidy_or_as_a_script_printed_them(monkeypatch, 
     ]
 
 
+def test_decimals_of_a_column_of_results_align_and_no_figure_gets_a_digit_that_others_lack(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    align = importlib.import_module("write_measured").align
+    assert align(["0.617 ± 0.01", "[0.61 ± 0.02]", "0.6 ± 0.02"]) == [
+        "0.617 ± 0.01",
+        "[0.610 ± 0.02]",
+        "0.600 ± 0.02",
+    ]
+    assert align(["0.586 to 0.68", "0.71 to 0.991"]) == ["0.586 to 0.680", "0.710 to 0.991"]
+    for kept in (
+        ["0.617", "7.36", "12.4"],
+        ["0.5", "1", "0.25"],
+        ["16,735", "388"],
+        ["0.61", "-", "0.617"],
+        [],
+    ):
+        assert align(kept) == kept
+
+
 def test_the_files_that_the_architecture_names_are_there():
     named = set(re.findall(r"`([\w/.-]+/[\w.-]+\.(?:py|md|toml))`", ARCHITECTURE.read_text()))
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
