@@ -6,12 +6,28 @@ import math
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from chain import RoundsChain
 
+from ldptree.protocol.protocol import Protocol
 from page_truth.artifacts import Run
 from page_truth.reading import NUMBER, Scale, number
+from tasks.artifacts import read_published
 
 REPORTS = 12
+OF_FILES = {
+    "id",
+    "protocol",
+    "question",
+    "round",
+    "form",
+    "holders",
+    "holders_of_outputs",
+    "simulation",
+    "report",
+}
+"""What a file of reports says of itself, and of no person."""
 
 
 def example_cell(run: Run) -> float:
@@ -44,6 +60,53 @@ def boxes(run: Run) -> float:
         return protocol.n_cells + 1.0
     n_else = {"signed set": 2, "bits and label": protocol.n_classes, "numbers": 0}.get(kind, 1)
     return float(protocol.n_cells * protocol.n_classes + n_else)
+
+
+def check_sent(run: Run) -> list[str]:
+    """Whether a report is one of the messages that the page counts, and has no field beside it; and whether the page lists every
+    question that was put to people.
+    """
+    turns = [*run.chain.conversation.whole]
+    faults = []
+    for turn in turns:
+        asked = read_published(run.store, turn.question())
+        for file in (path for record in turn.reports for path in run.store.files(record["reports"])):
+            table = pq.read_table(file)
+            if beside := {key.decode() for key in table.schema.metadata} - OF_FILES:
+                faults.append(f"a file of reports says {sorted(beside)} too")
+            faults += _check_messages(asked, table) if isinstance(asked, Protocol) else _check_rounds(table)
+    if not isinstance(run.chain, RoundsChain):
+        keys = {said.attributes.get("data-says", ""): said for said in run.page.every("span")}
+        listed = {key for key in keys if key.startswith("asked ")}
+        if len(listed) != len(turns):
+            faults.append(f"{len(turns)} questions were put, and {sorted(listed)} are listed")
+    return faults
+
+
+def _check_messages(asked: Protocol, table: pa.Table) -> list[str]:
+    """Reports about one tree, of which none says more than its mechanism's message and, where a coin picks it, the output."""
+    mechanism, values = asked.mechanism, int(asked.describe().figures["values"])
+    outputs = {"output": asked.n_outputs} if asked.n_outputs > 1 else {}
+    kind, *more = [name for name in table.column_names if name not in outputs]
+    if more or kind not in ("value", "bits", "support"):
+        return [f"reports have the fields {table.column_names}"]
+    sent, faults = table.column(kind), []
+    if kind == "value" and pa.compute.max(sent).as_py() >= min(values, mechanism.n_values):
+        faults.append(f"{pa.compute.max(sent)} was sent, of {values} messages")
+    if kind == "bits" and sent.type.byte_width != mechanism.report_bytes:
+        faults.append(f"{sent.type.byte_width} bytes were sent, of {mechanism.report_bytes}")
+    if outputs and not set(table.column("output").to_pylist()) <= set(range(asked.n_outputs)):
+        faults.append("an output was sent that is none")
+    return faults
+
+
+def _check_rounds(table: pa.Table) -> list[str]:
+    """Answers in rounds, which go with the number of a person, as what they show does."""
+    return (
+        []
+        if table.column_names == ["holder", "report"]
+        else [f"answers have the fields {table.column_names}"]
+    )
 
 
 def check_report(run: Run) -> list[str]:

@@ -62,6 +62,7 @@ from page_truth.figures import (
 from page_truth.report import (
     boxes,
     check_report,
+    check_sent,
     example_answer,
     example_cell,
     example_number,
@@ -178,6 +179,8 @@ def check(run: Run) -> list[str]:
         + check_strip(run)
         + check_strengths(run)
         + check_report(run)
+        + check_sent(run)
+        + check_sent(run)
         + check_mean_answers(run)
         + check_ruler(run)
         + check_whose(run)
