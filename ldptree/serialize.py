@@ -105,9 +105,14 @@ def _no_constant(name: str) -> float:
     raise _NotStrictError(f"not JSON, {name} is no number there")
 
 
-def canonical(content: Mapping[str, Any]) -> str:
+def canonical(content: Any) -> str:
     """Return a digest's text, with sorted keys, no spaces, ASCII. Raises ValueError if a number is not finite."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def canonical_of_parts(parts: Mapping[str, str]) -> str:
+    """Return the canonical text of an object by those of its values, of which a large one may be written once for many."""
+    return "{" + ",".join(f"{json.dumps(name)}:{parts[name]}" for name in sorted(parts)) + "}"
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

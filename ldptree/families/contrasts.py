@@ -159,8 +159,7 @@ def cut_above(
         X: float32 [n, d], encoded public rows.
         columns: the encoded columns of the contrast's raw column.
     """
-    values = X[:, list(columns)]  # numpy sorts rows far more slowly than numbers
-    values = np.unique(values, axis=0) if len(columns) > 1 else np.unique(values)[:, None]
+    values = X[:, list(columns)]
     is_above = values[:, list(columns).index(contrast.feature)] > contrast.threshold
     feature, threshold, left, right = [contrast.feature], [contrast.threshold], [LEAF], [LEAF]
     for half, first in ((False, left), (True, right)):

@@ -310,7 +310,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
             ),
             **self.heading,
         )
-        size = protocol.n_bytes
+        size = len(protocol.to_json())
         if size > self.max_protocol_bytes:
             raise ConfigError(
                 f"max_protocol_bytes: the protocol has {size:,} bytes, at most {self.max_protocol_bytes:,} are allowed; choose a "

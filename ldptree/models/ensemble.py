@@ -7,7 +7,6 @@ A row's values are added tree after tree, so that the sums of both walks, by num
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldptree import serialize
 from ldptree.compiled import compiled, has_numba
 from ldptree.errors import DataError
 
@@ -184,13 +184,17 @@ class Ensemble:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of its JSON."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
+    def text(self) -> str:
+        """Its canonical JSON, which all questions about it hold."""
+        return serialize.canonical(self.to_json())
+
+    @property
     def n_bytes(self) -> int:
         """Size of its JSON without blanks."""
-        return len(json.dumps(self.to_json(), separators=(",", ":")))
+        return len(self.text)
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists; values of leaves only, in the order of the nodes."""

@@ -5,6 +5,7 @@ A protocol is a frozen value with one canonical JSON text and a digest. Files, c
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -360,7 +361,7 @@ class Protocol:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON without the digest itself."""
-        return serialize.digest_of(self._fields())
+        return hashlib.sha256(self._text().encode()).hexdigest()
 
     @cached_property
     def digest_unmarked(self) -> str:
@@ -372,17 +373,14 @@ class Protocol:
 
     def to_json(self) -> str:
         """Return the canonical text, with sorted keys, no spaces, its digest, and thresholds as decimal strings."""
-        return serialize.canonical(self._fields() | {"digest": self.digest})
+        return self._text(digest=self.digest)
 
-    @property
-    def n_bytes(self) -> int:
-        """Length of `to_json`, without its writing."""
-        shortest = len(serialize.canonical(self._fields_beside_base() | {"digest": "0" * 64}))
-        return shortest + (0 if self.base is None else len(',"base":') + self.base.n_bytes)
-
-    def _fields(self) -> dict[str, Any]:
-        base = {} if self.base is None else {"base": self.base.to_json()}
-        return base | self._fields_beside_base()
+    def _text(self, **more: str) -> str:
+        """The canonical text of all fields, and these."""
+        parts = {
+            name: serialize.canonical(value) for name, value in (self._fields_beside_base() | more).items()
+        }
+        return serialize.canonical_of_parts(parts if self.base is None else parts | {"base": self.base.text})
 
     def _fields_beside_base(self) -> dict[str, Any]:
         mechanism = self.mechanism

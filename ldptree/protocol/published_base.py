@@ -150,19 +150,13 @@ class PublishedBase:
         return residuals
 
     @property
-    def n_bytes(self) -> int:
-        """Size of its canonical JSON; its trees are written out once for all questions about them."""
-        return (
-            len(serialize.canonical(self._fields_beside_trees() | {"trees": 0})) - 1 + self.ensemble.n_bytes
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain lists."""
-        return {"trees": self.ensemble.to_json()} | self._fields_beside_trees()
-
-    def _fields_beside_trees(self) -> dict[str, Any]:
-        contrasts = {"contrasts": [list(contrast) for contrast in self.contrasts]} if self.contrasts else {}
-        return {"labels": list(self.labels), "output": self.output} | contrasts
+    def text(self) -> str:
+        """Its canonical JSON; its trees are written out once for all questions about them."""
+        fields: dict[str, Any] = {"labels": list(self.labels), "output": self.output}
+        if self.contrasts:
+            fields["contrasts"] = [list(contrast) for contrast in self.contrasts]
+        parts = {name: serialize.canonical(value) for name, value in fields.items()}
+        return serialize.canonical_of_parts(parts | {"trees": self.ensemble.text})
 
     @classmethod
     def from_json(cls, data: object) -> Self:
