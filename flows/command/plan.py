@@ -87,7 +87,8 @@ def plan_and_print(
             "how many people would report? Private rows are not counted for a plan; type --holders 5000,20000,100000"
         )
     store = open_to_run(work)
-    title = f"{config.name}: planning from public rows alone; many rows or sizes take minutes"
+    n_cases = len(options.sizes or (0,)) * len(_epsilons(options, config))
+    title = f"{config.name}: planning from public rows alone, {n_cases} {'case' if n_cases == 1 else 'cases'}"
     with (
         StepList(title, (MODELS, GRID), quiet=as_json),
         faults_stay_in_zone(store, "plan", "curator"),
@@ -123,11 +124,15 @@ def make_plan(run: Pipeline, options: Options) -> CollectionPlan:
         config.model.settings.for_model,
         Wanted(
             holders=sizes,
-            epsilons=options.epsilons or tuple(sorted({*EPSILONS, config.privacy.epsilon})),
+            epsilons=_epsilons(options, config),
             figure=options.mse if config.is_numeric else options.accuracy,
             detect=options.detect,
         ),
     )
+
+
+def _epsilons(options: Options, config: RunConfig) -> tuple[float, ...]:
+    return options.epsilons or tuple(sorted({*EPSILONS, config.privacy.epsilon}))
 
 
 def read_epsilons(text: str) -> tuple[float, ...]:

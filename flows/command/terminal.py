@@ -164,7 +164,7 @@ class StepList:
                 share = entry.shards_done / entry.shards if entry.shards else self._fractions.get(name, 0.0)
                 bar = ProgressBar(total=1.0, completed=share, width=24, pulse=share == 0.0)
                 running = self._timeline.running(name)
-                how_far = describe_progress(entry, running, self._tried.get(name, "shards"))
+                how_far = describe_progress(entry, running, self._tried.get(name, "shards"), share)
                 table.add_row(Text("▸", "bold"), Text(label, "bold"), f"{running:.1f} s", bar, how_far)
         return table
 
@@ -175,10 +175,13 @@ def _label(entry: StepTime) -> str:
     return f"{entry.name} {len(entry.spans)}" if is_again else entry.name
 
 
-def describe_progress(entry: StepTime, running: float, things: str) -> str:
-    """Describe the progress and time left of a mapped step, such as "132 of 600 cells, about 4 min left"."""
+def describe_progress(entry: StepTime, running: float, things: str, share: float) -> str:
+    """Describe the progress and time left of a step, such as "132 of 600 cells, about 4 min left". `share`: what is done of one
+    that is not mapped.
+    """
     if not entry.shards or entry.shards == 1:
-        return ""
+        rest = round(running * (1 - share) / share) if share and not entry.shards else 0
+        return f"about {seconds_in_words(rest)} left" if rest else ""
     failed = f" ({entry.failed:,} failed)" if entry.failed else ""
     left = entry.seconds_left(running)
     how_long = "" if left is None else f", about {seconds_in_words(max(round(left), 1))} left"

@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 FEWEST_ROWS = 100
 """Public rows, below which nothing is forecast."""
-MOST_ROWS = 20_000
-"""Public rows that are used at most, drawn with the seed."""
-N_SPLITS = 6
-"""Of the public rows."""
+MOST_ROWS = 15_000
+"""Public rows that are used at most, drawn with the seed: a public model of more than two thirds of them is fitted twice."""
+N_SPLITS = 5
+"""Of the public rows, each with a public model of its own."""
 DRAWS = 3
 """Of people and noise, for each split and each way to differ."""
-N_REGIONS = 16
-"""Groups of people who lie apart, each drawn once and with a public model of its own."""
+N_APART = 2
+"""Groups of people who lie apart in a split, each drawn once. With `N_SPLITS`: at least 9, the fewest with an 80 % interval."""
 DRAWS_IN_ROUNDS = 1
 """The same where everybody is simulated one by one."""
 LEAST_GAIN, LEAST_PART = 0.005, 0.01
@@ -46,6 +46,7 @@ class _Draw:
 
     Attributes:
         learner: who asks them.
+        split: whom they are played by.
         kind: the way in which they differ.
         number: of the split.
         people: those who answer.
@@ -55,6 +56,7 @@ class _Draw:
     """
 
     learner: Learner
+    split: Split
     kind: Kind
     number: int
     people: KnownRows
@@ -64,9 +66,8 @@ class _Draw:
 
     def gain(self, holders: int, epsilon: float) -> float:
         """By how much the figure of the people is larger after so many of them have answered."""
-        split = self.learner.split
-        predicted = self.learner.learn(self.people, holders, epsilon, split.asked, self.seed)
-        return _score(self.people, split.of_people(predicted)) - self.before
+        predicted = self.learner.learn(self.people, holders, epsilon, self.split.asked, self.seed)
+        return _score(self.people, self.split.of_people(predicted)) - self.before
 
 
 @dataclass(eq=False)
@@ -108,50 +109,55 @@ class Forecaster:
         law = LabelLaw.of(self.rows, self.seed)
         among = [kind for kind in self.kinds if kind != APART]
         draws = DRAWS_IN_ROUNDS if self.in_rounds else DRAWS
-        n_all = N_SPLITS + (N_REGIONS if APART in self.kinds else 0)
-        for number in range(n_all):
+        n_apart = N_APART if APART in self.kinds else 0
+        learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
+        for number in range(N_SPLITS):
             generator = np.random.default_rng([self.seed, number])
-            if number < N_SPLITS:
-                split = Split.of(self.rows, law, generator, in_rounds=self.in_rounds)
-                self._play(split, among, draws, generator, number)
-            else:
-                self._play(Split.apart(self.rows, law, generator), [APART], 1, generator, number)
-            self.advance((number + 1) / n_all)
+            split, apart = Split.with_apart(self.rows, law, generator, n_apart, in_rounds=self.in_rounds)
+            learner = learner_of(self.build, split, self.seed)
+            if not self._learners:
+                for n, epsilon in self.grid:
+                    learner.size(n, epsilon)
+            self._learners.append(learner)
+            predicted = learner.predict_publicly(self.rows)
+            self._play(learner, split, among * draws, predicted, generator, number)
+            for group in apart:
+                self._play(learner, group, [APART], predicted, generator, number)
+            self.advance((number + 1) / N_SPLITS)
 
     def _play(
-        self, split: Split, kinds: Sequence[Kind], draws: int, generator: np.random.Generator, number: int
+        self,
+        learner: Learner,
+        split: Split,
+        kinds: Sequence[Kind],
+        predicted: NDArray[Any],
+        generator: np.random.Generator,
+        number: int,
     ) -> None:
-        """Draw the people of a split, who differ in each of these ways."""
-        learner_of: Callable[..., Learner] = LearnerInRounds if self.in_rounds else LearnerOfTotals
-        learner = learner_of(self.build, split, self.seed)
-        if not self._learners:
-            for n, epsilon in self.grid:
-                learner.size(n, epsilon)
-        self._learners.append(learner)
-        of_asked = learner.predict_publicly(split.asked)
+        """Draw people of a split who differ in each of these ways in turn. `predicted`: of all public rows, from them alone."""
+        of_asked = predicted[split.asked_at]
         of_held = of_asked[split.held_among_asked]
-        for repeat in range(draws):
-            for kind in kinds:
-                seeds = np.random.SeedSequence([self.seed, number, repeat, kind == "planted"]).spawn(2)
-                held, people = split.held, split.people
-                if kind == "planted":
-                    held, people = (
-                        plant(rows, self.difference, np.random.default_rng(seeds[0]))
-                        for rows in (held, people)
-                    )
-                # who will be scored on is a matter of chance too
-                weights = generator.multinomial(held.n, np.full(held.n, 1.0 / held.n)) / held.n
-                self._draws.append(
-                    _Draw(
-                        learner,
-                        kind,
-                        number,
-                        people,
-                        public=_score(held, of_held, weights),
-                        before=_score(people, split.of_people(of_asked)),
-                        seed=seeds[1],
-                    )
+        for kind in kinds:
+            seeds = np.random.SeedSequence([self.seed, number, len(self._draws)]).spawn(2)
+            held, people = split.held, split.people
+            if kind == "planted":
+                held, people = (
+                    plant(rows, self.difference, np.random.default_rng(seeds[0])) for rows in (held, people)
                 )
+            # who will be scored on is a matter of chance too
+            weights = generator.multinomial(held.n, np.full(held.n, 1.0 / held.n)) / held.n
+            self._draws.append(
+                _Draw(
+                    learner,
+                    split,
+                    kind,
+                    number,
+                    people,
+                    public=_score(held, of_held, weights),
+                    before=_score(people, split.of_people(of_asked)),
+                    seed=seeds[1],
+                )
+            )
 
     @property
     def sign(self) -> int:

@@ -33,24 +33,27 @@ AMONG: tuple[Kind, ...] = ("alike", "planted")
 """Private people lie where public ones do, and answer as they do, or have planted labels in a region."""
 APART: Kind = "apart"
 """They lie in a part of space that has no public row."""
-FITTED = 0.6
-"""Part of the public rows that the public model is fitted on."""
+FITTED = 2 / 3
+"""Part of the public rows that the public model is fitted on, of those that are not apart."""
 FEWEST_PEOPLE = 10_000
 """Whom simulated people are drawn from, so that the chance of their labels is hardly any."""
 APART_SHARES = (0.05, 0.5)
 """Least and largest part of the public rows that play people who are apart, as a group may be small or large."""
+LEAST_LEFT = 0.5
+"""Part of the public rows that is left where groups of them are apart."""
 TRIES = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Public rows in parts, and people whom they play.
+    """Public rows in parts, and people whom some of them play.
 
     Attributes:
         fitted: what a public model is fitted on.
         held: rows that it had no part in, with their own labels.
         asked: rows whose features the people have.
         people: for each of those rows in turn equally many people, with labels drawn anew.
+        asked_at: the place of each of those rows among all public rows, int64 [asked].
         held_among_asked: the place of each held row among those asked, int64 [held].
     """
 
@@ -58,6 +61,7 @@ class Split:
     held: KnownRows
     asked: KnownRows
     people: KnownRows
+    asked_at: Rows
     held_among_asked: Rows
 
     @classmethod
@@ -65,17 +69,29 @@ class Split:
         cls, rows: KnownRows, law: LabelLaw, generator: np.random.Generator, *, in_rounds: bool = False
     ) -> Split:
         """Draw a random split. With `in_rounds`, nothing is fitted, so that people have all rows' features."""
-        order = generator.permutation(rows.n)
-        n_fitted = int(rows.n * FITTED)
-        fitted, held = np.sort(order[:n_fitted]), np.sort(order[n_fitted:])
-        return cls._of(rows, law, generator, fitted, held, np.arange(rows.n) if in_rounds else held)
+        among, _ = cls.with_apart(rows, law, generator, 0, in_rounds=in_rounds)
+        return among
 
     @classmethod
-    def apart(cls, rows: KnownRows, law: LabelLaw, generator: np.random.Generator) -> Split:
-        """People from one side of a threshold on one feature; the model is fitted on the other side alone."""
-        is_apart = _draw_side(rows.encoding.encode(rows.raw), generator.uniform(*APART_SHARES), generator)
-        held = np.flatnonzero(is_apart)
-        return cls._of(rows, law, generator, np.flatnonzero(~is_apart), held, held)
+    def with_apart(
+        cls,
+        rows: KnownRows,
+        law: LabelLaw,
+        generator: np.random.Generator,
+        n_apart: int,
+        *,
+        in_rounds: bool = False,
+    ) -> tuple[Split, list[Split]]:
+        """Draw people who lie among the rows of a public model, and groups of people from one side of a threshold on one feature,
+        which no row of that model passes. Fitting takes longest, so that they share it.
+        """
+        sides = _draw_sides(rows.encoding.encode(rows.raw), n_apart, generator)
+        order = generator.permutation(np.flatnonzero(~sides.any(axis=0)))
+        n_fitted = int(len(order) * FITTED)
+        fitted, held = np.sort(order[:n_fitted]), np.sort(order[n_fitted:])
+        among = cls._of(rows, law, generator, fitted, held, np.arange(rows.n) if in_rounds else held)
+        groups = [np.flatnonzero(side) for side in sides]
+        return among, [cls._of(rows, law, generator, fitted, group, group) for group in groups]
 
     @classmethod
     def _of(
@@ -90,7 +106,8 @@ class Split:
         copies = -(-FEWEST_PEOPLE // len(asked))
         labels = law.draw(asked, copies, generator).ravel()
         people = replace(rows.part(np.repeat(asked, copies)), labels=labels)
-        return cls(rows.part(fitted), rows.part(held), rows.part(asked), people, np.searchsorted(asked, held))
+        parts = rows.part(fitted), rows.part(held), rows.part(asked)
+        return cls(*parts, people, asked, np.searchsorted(asked, held))
 
     def of_people(self, predicted: NDArray[Any]) -> NDArray[Any]:
         """Take values of the rows asked, [asked], to the people, [people]."""
@@ -127,6 +144,17 @@ def draw_region(X: NDArray[np.float32], share: float, generator: np.random.Gener
     is_in = np.zeros(len(X), bool)
     is_in[order[: round(share * len(X))]] = True
     return is_in
+
+
+def _draw_sides(X: NDArray[np.float32], n_sides: int, generator: np.random.Generator) -> Mask:
+    """Return bool [sides, n], together small enough for `LEAST_LEFT`, or the last that were tried."""
+    sides = np.zeros((n_sides, len(X)), bool)
+    for _ in range(TRIES):
+        for side in sides:
+            side[:] = _draw_side(X, generator.uniform(*APART_SHARES), generator)
+        if sides.any(axis=0).mean() <= 1 - LEAST_LEFT:
+            break
+    return sides
 
 
 def _draw_side(X: NDArray[np.float32], share: float, generator: np.random.Generator) -> Mask:

@@ -51,7 +51,7 @@ SAYS = {
     "reports say": "Their reports say {after} ({low} to {high}).",
     "reports say, and it was": "Their reports say {after} ({low} to {high}); among {nouns} kept aside it was {true}.",
     "average unclear": "Whether the public model is off on “{output}” on average cannot be told: {size}.",
-    "off together": "Whether the public model is off on “{output}” on average cannot be told ({size}), but over all groups "
+    "off together": "Whether the public model is off on “{output}” on average cannot be told ({size}). Over all groups "
     "together reports differ from it: a difference this large would appear by chance in {chance} of 100 collections.",
     "average difference": "Private {nouns} differ from public ones of the same group in “{output}” by {size} on average.",
     "parts": "Reports were asked about {parts} of {cells}. What they say of a part, and its ±, go for each of its groups; "
@@ -79,8 +79,8 @@ SAYS = {
     "waiting": "The question is published. Run it again when reports have come.",
     "stopped asking": "Reports with {epsilon} each may stand already. Run it again: those are used, and nobody reports twice.",
     # a plan's, of a run that nobody has taken part in
-    "plan better": "Collect if the public model may be {wrong}: {people} people at epsilon {epsilon}{own} would then {does}.",
-    "plan alike": "No practical difference at {where}, even where the public model is {wrong}.",
+    "plan better": "Collect if the public model may be {wrong}. {people} people at epsilon {epsilon}{own} would then {does}.",
+    "plan alike": "No practical difference at {where}. That holds even where the public model is {wrong}.",
     "plan close": "Too close to call at {where}. Where the public model is {wrong}, reports would {does}, {doubt}.",
     "plan finds": "If it is wrong by more, reports would find {finds}.",
     "plan instead": "Where it is wrong by {size}, {people} people at epsilon {epsilon} would {does}.",
@@ -131,7 +131,7 @@ SAYS = {
     "tree": "Width of the bar at the side: how many {nouns}. Figures: {what}, ± 2 sd.",
     "strengths": "Share of the variation in predictions.",
     "shared out": "Reports, difference and weight are those of a group’s part; its people are shared out as public rows lie.",
-    "adds up": "Corrected can differ from public plus correction: each row keeps at least {least} of its chance of a class, and "
+    "adds up": "Corrected can differ from public plus correction. Each row keeps at least {least} of its chance of a class, and "
     "of its chance of any other{scaled}.",
     "table cut": "The {shown} largest of {cells}.",
     "curves": "The prediction along the strongest columns, averaged over the others. Bar: ± 2 sd. Diamond: public rows alone.",
@@ -173,14 +173,15 @@ SAYS = {
     "roles": "Whom a question was put to depends on public coins and on what was published before, never on a protected value.",
     "promise": "Any two {nouns}{alike} could have sent what was received; their chances differ by a factor of {factor} at most.",
     "exact": "Recomputed in integers: {exact}.",
-    "shuffled": "It is {epsilon} at delta {delta} for who gets the {reports} only from {shuffler}, if {shuffler} takes in all of "
-    "them, removes senders and times, shuffles them together and passes nothing else on, and if their people are honest.",
+    "shuffled": "It is {epsilon} at delta {delta} for who gets the {reports} only from {shuffler}. That holds if "
+    "{shuffler} takes in all of them, removes senders and times, shuffles them and passes nothing else on. Their people must be "
+    "honest.",
     "real numbers": "That holds for real numbers, and not for the floating-point numbers that were drawn.",
     "of sums": "That is said of reports. Of the sums drawn in this run it promises nothing.",
     "spent": "{epsilon} each, {times}.",
     "largest": "The largest spend of anyone{within} is {epsilon}, on {questions}.",
     "devices": "Each device keeps what its person has spent, and sends the same report again. Whoever loses that memory, or has "
-    "another device, can answer twice, with {epsilon} more each time; who writes the inbox could add reports of nobody.",
+    "another device, can answer twice, with {epsilon} more each time. Who writes the inbox could add reports of nobody.",
     "no lifetime": "No lifetime limit is set.",
     "lifetime": "Nobody may spend more than {epsilon} in all: a run that would make them is refused before anybody is asked.",
     "noise seed": "Drawn from a known seed, so anyone can remove it.",

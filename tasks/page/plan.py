@@ -69,9 +69,9 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         f"{WHERE[plan.likely]}.",
         _say_one_answer(plan),
         f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
-        f"{_say_likely_gain(plan, first)}, if private people are no harder to predict. "
-        f"Where the model is {wrong}, it has an expected {figure} of "
-        f"{_one(plan, first.public['planted'].mean)}, and they {_planted(plan, first)}.",
+        f"{_say_likely_gain(plan, first)}. That holds if private people are no harder to predict. "
+        f"Where the model is {wrong}, expect a {figure} of {_one(plan, first.public['planted'].mean)}; "
+        f"reports {_planted(plan, first)}.",
     ]
     if first.smallest is not None:
         lead.append(
@@ -103,9 +103,9 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             "Private rows are not used; only their number is, if --holders is left out. Public rows on which nothing was fitted "
             "play the private people.",
             _say_interval(plan, wrong),
-            f"{gain}: by the reports, beside public rows alone, on people where the public model is {wrong}. Finds: the smallest "
-            f"such error that the reports would find, wherever it is (in {_percent(POWER)} of collections; noise alone looks so "
-            f"in {_percent(LEVEL)}). Bytes: of one report. Worth it: they {least} or more, with an interval above 0, and find "
+            f"{gain}: beside public rows alone, on people where the public model is {wrong}. Finds: the smallest such error that "
+            f"the reports would find, wherever it is. They find it in {_percent(POWER)} of collections; noise alone looks so in "
+            f"{_percent(LEVEL)}. Bytes: of one report. Worth it: they {least} or more, with an interval above 0, and find "
             f"the error. “{gain}” and “Finds” are smoothed, so that neither gets worse with more people or a larger epsilon. "
             "“Expected” is not: it rises and falls by chance.",
             *_say_interpolation(plan),
@@ -123,6 +123,8 @@ def render_plan(plan: CollectionPlan, *, name: str, version: str) -> str:
         title=name,
         version=version,
         words=words,
+        heading=words.verdict.partition(". ")[0].removesuffix(".") + ".",
+        rest=words.verdict.partition(". ")[2],
         plan=plan,
         axis=axis,
         scale=1.0 if plan.is_number else 100.0,
@@ -252,21 +254,21 @@ def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
-    whom = f"The gains of the table, and the verdict, are for people on whom the public model is {wrong}."
+    whom = f"Gains and verdict are for people on whom the public model is {wrong}."
     if plan.by_coins:
         return (
-            "Public coins chose the public rows, so private people are like them: the interval holds in 80 % of simulated "
+            "Public coins chose the public rows, so private people are like them. The interval holds in 80 % of simulated "
             f"collections, over who is asked, and noise. {whom}"
         )
     how = (
-        "the interval comes from groups held out of the public rows, each outside the range the model was fitted on, with who "
-        "is asked, and noise"
+        "The interval comes from groups held out of the public rows, each outside the range the model was fitted on. It "
+        "allows for who is asked and for noise"
         if "apart" in plan.public
-        else "the interval holds in 80 % of simulated collections, over who is asked, noise, and how they may differ: "
+        else "The interval holds in 80 % of simulated collections, over who is asked, noise, and how they may differ: "
         + "; ".join(WAYS[kind] for kind in plan.public)
     )
     return (
-        f"A rule chose the public rows, so private people may be another group: {how}. If they differ by more, it is too narrow. "
+        f"A rule chose the public rows, so private people may be another group. {how}. If they differ by more, it is too narrow. "
         f"{whom}"
     )
 
@@ -352,8 +354,8 @@ def _planted(plan: CollectionPlan, forecast: Forecast) -> str:
 
 def _size(plan: CollectionPlan, size: float, more: int = 0) -> str:
     if plan.is_number:
-        return figures(size, 2 + more)
-    return f"{round(100 * size, 1 + more) + 0.0:.{1 + more}f} points"
+        return figures(size, 2 + more).replace("-", "\u2212")
+    return f"{round(100 * size, 1 + more) + 0.0:.{1 + more}f} points".replace("-", "\u2212")
 
 
 def _unlike(plan: CollectionPlan, size: float, other: float) -> str:

@@ -20,11 +20,13 @@ from tasks.progress import StepTime, expect, watch
 )
 def test_the_time_left_is_told_by_what_was_computed(done, found, failed, says):
     entry = StepTime("cell", shards=600, shards_done=done, n_reused=found, failed=failed)
-    assert describe_progress(entry, 66.0, "cells") == says
+    assert describe_progress(entry, 66.0, "cells", 0.0) == says
 
 
-def test_a_step_of_one_part_has_no_count():
-    assert describe_progress(StepTime("leaks"), 3.0, "shards") == ""
+def test_a_step_of_one_part_has_no_count_and_its_time_left_is_told_by_its_share():
+    assert describe_progress(StepTime("leaks"), 3.0, "shards", 0.0) == ""
+    assert describe_progress(StepTime("models"), 20.0, "shards", 0.4) == "about 30 s left"
+    assert describe_progress(StepTime("models"), 20.0, "shards", 1.0) == ""
 
 
 @pytest.mark.parametrize(("fault", "says"), [(KeyboardInterrupt, "interrupted"), (ValueError, "failed")])

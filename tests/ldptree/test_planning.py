@@ -87,7 +87,6 @@ def forecaster(name, *, size=0.3, n=600, **how):
 def test_every_family_is_forecast_and_the_same_each_time(name, monkeypatch):
     monkeypatch.setattr(forecast, "N_SPLITS", 2)
     monkeypatch.setattr(forecast, "DRAWS", 1)
-    monkeypatch.setattr(forecast, "N_REGIONS", 4)
     monkeypatch.setattr("ldptree.baselines.public.N_TREES", 10)
     monkeypatch.setattr("ldptree.planning.people.N_TREES", 20)
     found = [forecaster(name, n=300).forecast([500], [2.0]) for _ in range(2)]
@@ -105,7 +104,6 @@ def test_a_forest_of_public_rows_is_fitted_once_a_split(name, monkeypatch):
     fitted, predict = [], learners.predict_by_forest
     monkeypatch.setattr(learners, "predict_by_forest", lambda *of: fitted.append(of[0]) or predict(*of))
     monkeypatch.setattr(forecast, "N_SPLITS", 1)
-    monkeypatch.setattr(forecast, "N_REGIONS", 1)
     simulated = forecaster(name, n=120)
     (first, *_) = (one.split for one in simulated._learners)
     np.testing.assert_array_equal(first.asked.raw[first.held_among_asked], first.held.raw)
@@ -232,11 +230,13 @@ def test_people_and_the_rows_that_they_have_their_features_from_differ_alike():
 
 def test_no_row_is_fitted_on_and_scored():
     rows = public_rows("number", 500)
-    one, apart = split_of(rows), Split.apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(0))
-    for split in (one, apart):
-        fitted, held, people = (set(part.raw[:, 0]) for part in (split.fitted, split.held, split.people))
-        assert len(fitted) + len(held) == len(fitted | held) == 500
+    among, apart = Split.with_apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(0), 2)
+    for split in (among, *apart):
+        fitted, held, people = (set(part.raw[:, 0]) for part in (among.fitted, split.held, split.people))
+        assert len(fitted) + len(held) == len(fitted | held)
         assert people == held
+    rows_of = [among.fitted, *(split.held for split in (among, *apart))]
+    assert len(set(np.concatenate([part.raw[:, 0] for part in rows_of]))) == 500
     assert len(set(split_of(rows, in_rounds=True).people.raw[:, 0])) == 500
 
 
@@ -300,17 +300,21 @@ def test_the_interval_is_of_people_who_are_alike_where_coins_chose_and_of_a_grou
 
 def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes():
     rows = public_rows("class", 500)
-    one = Split.apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(0))
-    fitted, people = one.fitted.raw, one.people.raw
-    is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
-    assert is_beyond.any()
+    for seed in range(20):
+        among, apart = Split.with_apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(seed), 2)
+        assert among.fitted.n + among.held.n >= 0.5 * rows.n
+        for group in apart:
+            fitted, people = among.fitted.raw, group.people.raw
+            is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
+            assert is_beyond.any()
 
 
 def test_an_interval_of_m_figures_holds_another_one_with_its_stated_probability():
     rng = np.random.default_rng(2)
-    drawn = rng.normal(size=(4_000, 17))
-    found = [Expected.of(one[:16]) for one in drawn]
-    holds = np.mean([one.low <= new <= one.high for one, new in zip(found, drawn[:, 16], strict=True)])
+    n = forecast.N_SPLITS * forecast.N_APART
+    drawn = rng.normal(size=(4_000, n + 1))
+    found = [Expected.of(one[:n]) for one in drawn]
+    holds = np.mean([one.low <= new <= one.high for one, new in zip(found, drawn[:, n], strict=True)])
     assert holds == pytest.approx(0.8, abs=0.025)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from ldptree.planning.detection import Findable
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.people import Difference
 from tasks.page.captions import CHIPS
-from tasks.page.plan import describe_plan, say_plan
+from tasks.page.plan import describe_plan, render_plan, say_plan
 from tasks.scoring.forecast import Backwards, CollectionPlan, score_one_answer
 
 
@@ -136,7 +137,9 @@ def test_what_people_beyond_the_public_rows_would_gain_is_told_where_it_counts(
     apart: float, is_told: bool
 ) -> None:
     said = verdict(forecast(1.0, 0.0, apart))
-    assert said.startswith("No practical difference at epsilon 1, as configured, even where the public model")
+    assert said.startswith(
+        "No practical difference at epsilon 1, as configured. That holds even where the public model"
+    )
     assert ("reports would gain 5.0 points on average" in said) == is_told
 
 
@@ -184,13 +187,13 @@ def test_what_is_solved_backwards_is_about_right_and_says_what_it_lies_between()
 def test_what_reports_add_is_said_of_the_people_whom_the_figure_is_of() -> None:
     """With its interval, as the difference of the two figures may be chance."""
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, 0.02))).lead)
-    assert "72.0 (62.0 to 82.0 %), higher by 2.0 points (-8.0 to 12.0 points)" in said
+    assert "72.0 (62.0 to 82.0 %), higher by 2.0 points (\u22128.0 to 12.0 points)" in said
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, -0.02))).lead)
-    assert "68.0 (58.0 to 78.0 %), lower by 2.0 points (-8.0 to 12.0 points)" in said
+    assert "68.0 (58.0 to 78.0 %), lower by 2.0 points (\u22128.0 to 12.0 points)" in said
     said = " ".join(say_plan(plan_of(forecast(1.0, 0.03, -0.0004))).lead)
-    assert "70.0 (60.0 to 80.0 %), no higher (-10.0 to 10.0 points)" in said
+    assert "70.0 (60.0 to 80.0 %), no higher (\u221210.0 to 10.0 points)" in said
     number = replace(plan_of(forecast(1.0, 0.03, -0.0002)), is_number=True)
-    assert ", higher by 0.00020 (-0.10 to 0.10)" in " ".join(say_plan(number).lead)
+    assert ", higher by 0.00020 (\u22120.10 to 0.10)" in " ".join(say_plan(number).lead)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,7 @@ def test_a_figure_that_falls_short_is_not_written_as_what_it_falls_short_of() ->
         ("0.5 points", "10.04 points", "no"),
         ("0.5 points", "10.0 points", "yes"),
     ]
-    assert "they gain 0.46 points" in say_plan(plan_of(plan.forecasts[0])).lead[2]
+    assert "reports gain 0.46 points" in say_plan(plan_of(plan.forecasts[0])).lead[2]
     assert "find errors from 10.04 points on" in verdict(
         replace(plan.forecasts[1], gain=plan.forecasts[0].gain)
     )
@@ -234,3 +237,16 @@ def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
     assert not made["collect"]
     assert made["says"].startswith("Too close to call")
     assert CHIPS[made["verdict"]] == "Verdict: too close to call"
+
+
+@pytest.mark.parametrize("by_coins", [False, True])
+def test_a_heading_has_at_most_20_words_and_a_sentence_25(by_coins: bool) -> None:
+    """Whatever the verdict is; a figure with its interval counts as it is read."""
+    for worth, gain in ((True, 0.02), (False, 0.02), (False, 0.001)):
+        plan = replace(plan_of(forecast(1.0, gain, 0.02, is_worth_it=worth)), by_coins=by_coins)
+        heading = re.search("<h1>(.*?)</h1>", render_plan(plan, name="rides", version="0.1.0"))
+        assert heading
+        assert len(heading[1].split()) <= 20
+        words = say_plan(plan)
+        said = " ".join((words.verdict, *words.lead, *words.assumes))
+        assert [one for one in re.split(r"(?<=[.:])\s+(?=[A-Z“\d])", said) if len(one.split()) > 25] == []

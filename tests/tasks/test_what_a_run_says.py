@@ -165,9 +165,7 @@ def test_what_is_unclear_on_average_and_clear_in_all_is_one_statement(chance: fl
     model = replace(DESCRIBED, tree=tree, is_found=True, is_particular=False, chance=chance)
     run = _run(_score("ours", 0.52), PUBLIC, description=model)
     told = " ".join(one.text for one in summary.lead(run))
-    assert "on average cannot be told (+0.8 ± 12.0\u00a0points), but over all" in told.replace(
-        "±\u00a0", "± "
-    )
+    assert "on average cannot be told (+0.8 ± 12.0\u00a0points). Over all" in told.replace("±\u00a0", "± ")
     assert f"a difference this large would appear by chance in {said} of 100 collections." in told
     assert "The public model may be wrong for everybody, and not for private rows alone" in told
 
