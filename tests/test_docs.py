@@ -21,6 +21,7 @@ from page_truth.reading import count_words, read
 from ldptree import serialize
 from ldptree.mechanisms import CHOICES, mechanism_for
 from ldptree.protocol.protocol import Protocol
+from tasks.page import captions
 from tasks.page.captions import GLOSSARY
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +32,9 @@ PAGES = [
 ]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 MOST_WORDS = 12_000
+MOST_IN_SENTENCE = 25
+IN_DETAIL = {"correction.md", "privacy.md", "architecture.md"}
+"""Pages of formulas, of statements that a test each keeps, and of the code, whose sentences may be longer."""
 
 
 def text_of(page: Path) -> str:
@@ -132,6 +136,42 @@ def test_hand_written_words_are_few():
     )
 
 
+def sentences_in(text: str) -> Iterator[str]:
+    """The sentences of a page in running text, without tables, headings and pictures; a piece of code is one word."""
+    for pattern in (r"<[^>]*>", r"(?m)^    .*$", r"(?m)^\|.*$", r"!\[[^\]]*\]\([^)]*\)"):
+        text = re.sub(pattern, "", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "x", re.sub(r"(?m)^#.*$", "\n", text)))
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        yield from re.split(r"(?<=[.!?:;])[\"”)*_]*\s+(?=[A-Z“\"(*x\d])", " ".join(block.split()))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*filter(is_hand_written, (page for page in PAGES if page.name not in IN_DETAIL)), *NOTEBOOKS],
+    ids=lambda page: page.name,
+)
+def test_a_sentence_has_at_most_25_words(page: Path) -> None:
+    assert find_long(text_of(page)) == []
+
+
+def test_a_sentence_of_the_page_has_at_most_25_words() -> None:
+    """Every caption, with a word in place of each figure."""
+    tables = [table for name, table in vars(captions).items() if name.isupper() and isinstance(table, dict)]
+    values = [value for table in tables for value in table.values()]
+    texts = [
+        text
+        for value in values
+        for text in (value if isinstance(value, tuple) else (value,))
+        if isinstance(text, str)
+    ]
+    assert len(texts) > 200
+    assert [long for text in texts for long in find_long(re.sub(r"{[^}]*}", "x", text))] == []
+
+
+def find_long(text: str) -> list[str]:
+    return [one for one in sentences_in(text) if len(re.findall(r"\w[\w'’.,%-]*", one)) > MOST_IN_SENTENCE]
+
+
 def test_one_tree_without_privacy_is_called_so_wherever_it_stands() -> None:
     """It learns from a part of the rows, and a corrected model may beat it: it is no ceiling."""
     gallery = ROOT / "docs" / "gallery"
@@ -181,6 +221,9 @@ def test_the_readmes_trials_have_the_figures_and_verdicts_of_their_pages() -> No
         chip = re.search(r"Verdict: ([^<]+)<", path.with_suffix(".html").read_text())
         assert chip
         pages[scores["ldptree"]] = (best, chip[1])
+    heading = re.search(r"<h1>(.*?)</h1>", (ROOT / "docs" / "gallery" / "quickstart.html").read_text())
+    assert heading
+    assert re.sub(r"<[^>]*>|\s", "", heading[1]) in re.sub(r"\s", "", (ROOT / "README.md").read_text())
     assert len(trials) == len(pages)
     for what, before, after, said in trials:
         figure = float(re.findall(r"[\d.]+", after)[0])

@@ -6,14 +6,18 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_page import CASES, runs  # noqa: F401 - a fixture
+from test_plan_words import forecast, plan_of
 
-from tasks.page.data import Run
-from tasks.page.render import render, render_brief
+from tasks.page.cards import Card, draw_campaign
+from tasks.page.data import Failure, Run
+from tasks.page.plan import render_plan
+from tasks.page.render import render, render_brief, render_index, write_actors
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -24,6 +28,9 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
 )
 
+PAGES = (*CASES, "a question that waits", "devices", "a campaign", "all runs", "a plan", "actors")
+"""Every kind of page."""
+LONG = "of the people in the western districts"
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",
@@ -45,11 +52,51 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory, runs: dict[str, Run]) -> dict[str, Path]:  # noqa: F811
+    texts = {name: render(runs[name]) for name in CASES} | _others(runs)
+    assert set(texts) == set(PAGES)
     folder = tmp_path_factory.mktemp("pages")
-    paths = {name: folder / f"{name}.html" for name in CASES}
+    paths = {name: folder / f"{name}.html" for name in texts}
     for name, path in paths.items():
-        path.write_text(render(runs[name]), encoding="utf-8")
+        path.write_text(texts[name], encoding="utf-8")
     return paths
+
+
+def _others(runs: dict[str, Run]) -> dict[str, str]:  # noqa: F811
+    """The pages that are of no run's end alone."""
+    asked = Failure(
+        step="partition", message="No report has come yet. Devices send them to inbox/.", is_waiting=True
+    )
+    scored, released = runs["a correction"], runs["a release"]
+    devices = replace(released, privacy=replace(released.privacy, on_devices=True))
+    cards = {
+        f"{run.name}-{day}": replace(
+            Card.of(
+                run,
+                Card(name=run.name, created=f"2026-0{day}-01T10:00:00+00:00", command="ldptree run"),
+                has_asked=True,
+            ),
+            campaign="weekly" if run is released else "",
+            title=f"{run.title} {LONG}",
+        )
+        for day, run in enumerate([released, released, scored, released, runs["stopped"]], start=1)
+    }
+    weeks = draw_campaign(cards.values(), "weekly")
+    later = replace(released, n_earlier=released.n_private // 2)
+    unfinished = replace(cards[f"{scored.name}-3"], verdict="unfinished", created="2026-09-01T10:00:00+00:00")
+    plan = plan_of(
+        *(
+            forecast(epsilon, 0.01 * epsilon, 0.02 * epsilon, is_worth_it=epsilon > 1)
+            for epsilon in (0.5, 1.0, 2.0, 4.0)
+        )
+    )
+    return {
+        "a question that waits": render(replace(runs["stopped"], checks=(), failure=asked)),
+        "devices": render(devices),
+        "a campaign": render(later, weeks),
+        "all runs": render_index(cards | {"begun": unfinished}),
+        "a plan": render_plan(plan, name=f"rides {LONG}", version="0.1.0"),
+        "actors": write_actors(devices.privacy, f"rides {LONG}", is_scored=True)["actors.html"].decode(),
+    }
 
 
 def _open(browser: Any, path: Path, *, width: int = 1280, theme: str = "light") -> Any:
@@ -58,7 +105,7 @@ def _open(browser: Any, path: Path, *, width: int = 1280, theme: str = "light") 
     return page
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PAGES)
 def test_no_request_leaves_the_page_and_the_console_stays_empty(
     browser: Any, pages: dict[str, Path], name: str
 ) -> None:
@@ -85,7 +132,7 @@ LAYOUT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_cut_off_on_a_phone_a_tablet_or_a_screen(
     browser: Any, pages: dict[str, Path], name: str
 ) -> None:
@@ -150,7 +197,7 @@ OVERLAPS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PAGES)
 def test_no_two_texts_overlap_and_nothing_leaves_its_column(
     browser: Any, pages: dict[str, Path], name: str
 ) -> None:
@@ -237,7 +284,7 @@ def test_both_themes_are_readable_and_differ(browser: Any, pages: dict[str, Path
     assert seen["light"]["ours"] != seen["dark"]["ours"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_that_bars_anybody(browser: Any, pages: dict[str, Path], name: str) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
@@ -262,7 +309,7 @@ def test_a_fold_opens_without_a_script(browser: Any, pages: dict[str, Path]) -> 
     page.context.close()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_prints_on_two_sheets_at_most_in_light_colours(
     browser: Any, pages: dict[str, Path], name: str
 ) -> None:
