@@ -69,7 +69,7 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
     text = start.decode(whole, errors="replace" if whole == "windows-1252" else "ignore").removeprefix(
         "\ufeff"
     )
-    tail = end.decode(whole.replace("utf-16", _wide(start)), errors="ignore")
+    tail = end.decode(whole.replace("utf-16", _wide(start)), errors="ignore").removeprefix("\n")  # of a \r\n
     text = text[: text.rfind("\n") + 1] or text if len(start) == MOST_READ else text
     default = likely_delimiter(path, text)
     try:
