@@ -125,7 +125,7 @@ def export_sql(model: Model, table: str) -> str:
         f"TRY_CAST(TRY(({text}\n)) AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}"
         for name, text in made.items()
     ]
-    if any("TIMESTAMPTZ" in text.upper() or "%z" in text for text in made.values()):
+    if any("TIMESTAMPTZ" in text.upper() or "%Z" in text.upper() for text in made.values()):
         about += f"\n-- Hours and days are those of one zone, also here: SET TimeZone = {literal(rows.timezone or UTC)} first."
     others = f"COLUMNS(lambda name: name NOT IN ({', '.join(map(literal, made))}))"
     return (

@@ -137,7 +137,7 @@ def sample_rows(
                 share /= 2
                 kept = [_among(part, share) for part in kept]
                 n_kept = sum(part.num_rows for part, _, _ in kept)
-        n_rejected = len(raw_files.rejected_lines(connection, 10_000)) if file.kind == "csv" and n_rows else 0
+        n_rejected = len(raw_files.rejected_lines(connection, 10_000)) if file.kind == "csv" else 0
     schema = kept[0][0].schema if kept else pa.schema([(name, pa.string()) for name in usable])
     table = pa.Table.from_batches([batch for batch, _, _ in kept], schema)
     written = NamelessFile()

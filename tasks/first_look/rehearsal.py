@@ -84,7 +84,7 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     """The rows of a look as ingest would type them. Raises DataError and ConfigError as ingest."""
     import polars as pl
 
-    file = replace(look.file, missing=spec.missing)
+    file = replace(look.file, missing=spec.missing, timezone=spec.timezone)
     rule = rows_by(spec.public)
     plan = IngestPlan.of(RowRules(dataset=spec, seed=rule.seed), [file], rule.n_mixed, numeric=is_number)
     frames: list[pl.DataFrame] = []

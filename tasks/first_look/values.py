@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 EVERYTHING = "first 1000000000"
 """The rule that makes every row public, for a look at all of them."""
+REJECTED = (
+    "they have another number of fields than the header, or quotes within quotes that are not written twice."
+)
 FEWEST_ROWS = 30
 """Rows of a file of which some are public, some report and some are held back."""
 
@@ -181,6 +184,7 @@ def look(
         of = f" for which {public}" if public else ""
         raise DataError(
             f"{path.name}: {texts.height} row{'s' * (texts.height != 1)}{of}: too few to learn from."
+            + (f" {sample.n_rejected:,} lines are none: {REJECTED}" if sample.n_rejected else "")
         )
     values = gather(usable, [(sample.rows, raw.nulls)])
     import polars as pl
@@ -196,16 +200,16 @@ def look(
         held = values.sample(name)
         is_looked_at = name not in used and raw.family(name) != "boolean"
         finding, odd = _findings(held, is_text=raw.family(name) == "text") if is_looked_at else (None, None)
+        is_code = any(each is not None and each.is_code for each in (finding, odd))
+        is_text = is_code or values.evidence[name].is_mixed
         columns.append(
             Column(
                 name=name,
-                type="text"
-                if (odd and odd.is_code) or values.evidence[name].is_mixed
-                else values.evidence[name].verdict() or "text",
+                type="text" if is_text else values.evidence[name].verdict() or "text",
                 finding=odd or finding,
                 n_values=n_values[name],
                 n_missing=n_missing[name],
-                is_declared_text=odd is not None or values.evidence[name].is_mixed,
+                is_declared_text=odd is not None or is_text,
             )
         )
     apart = {

@@ -358,3 +358,27 @@ def test_a_category_of_which_half_the_rows_hold_a_number_is_pinned_as_a_text(tmp
     out, _ = first_look(tmp_path, truck=truck)
     assert load(out).dataset.types == {"number": "number", "truck": "text", "y": "text"}
     assert typed(tmp_path, out)["truck"].to_list() == truck.tolist()
+
+
+@pytest.mark.parametrize("values", [["02139", "10001", "00501"], ["1E2", "1E3", "204"]])
+def test_digits_that_are_names_are_pinned_as_texts(tmp_path, values):
+    out, _ = first_look(tmp_path, zip=RNG.choice(values, N), y=WON * 1)
+    assert load(out).dataset.types["zip"] == "text"
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", None])
+def test_an_instant_has_one_hour_in_a_text_with_offsets_and_in_a_parquet(tmp_path, zone):
+    moments = [dt.datetime(2024, 3, 30, tzinfo=dt.UTC) + dt.timedelta(hours=i) for i in range(N)]
+    offsets = [dt.timezone(dt.timedelta(hours=int(h))) for h in RNG.choice([-5, 0, 1], N)]
+    written = [moment.astimezone(offset).isoformat() for moment, offset in zip(moments, offsets, strict=True)]
+    pl.DataFrame({"when": written, "x": NUMBER, "y": WON * 1}).write_csv(tmp_path / "a.csv")
+    held = pl.Series(moments).dt.convert_time_zone("America/Chicago")
+    pl.DataFrame({"when": held, "x": NUMBER, "y": WON * 1}).write_parquet(tmp_path / "b.parquet")
+    hours = []
+    for path in (tmp_path / "a.csv", tmp_path / "b.parquet"):
+        told = looked_at(path, tmp_path / f"{path.stem}.toml")["columns"]["when"]["note"]
+        assert "hours and days are UTC's, unless dataset.timezone names a zone" in told
+        spec = load(tmp_path / f"{path.stem}.toml").dataset.model_copy(update={"timezone": zone})
+        seen = look(path, target="y", public=None)
+        hours.append(type_rows(seen, spec, is_number=False).rows["when_hour"].to_list())
+    assert hours[0] == hours[1] == [(i + (9 if zone else 0)) % 24 for i in range(N)]

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.date_forms import _CALENDARS, month_name_readings
 from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, new_name
@@ -113,7 +114,9 @@ def test_money_in_two_currencies_is_of_no_use():
     ("values", "parts"),
     [
         (["2021-12-31", "2022-11-02"], [(2021, 12, 5), (2022, 11, 3)]),
-        (["2021-12-31T08:15:00Z", "2021-12-31 09:00:00.5+01:00"], [(8,), (9,)]),
+        (["2021-12-31T08:15:00Z", "2021-12-31 10:00:00.5+01:00"], [(8,), (9,)]),
+        (["31.12.2021 08:15 +00:00", "31.12.2021 10:00 +01:00"], [(8,), (9,)]),
+        (["2021-12-31 08:15:00 +0000", "2021-12-31 10:00:00 +0100"], [(8,), (9,)]),
         (["13/04/2021", "5/6/2022"], [(2021, 4, 2), (2022, 6, 7)]),
         (["04/13/2021", "5/6/2022"], [(2021, 4, 2), (2022, 5, 5)]),
         (["25.03.2022 08:15", "01.04.2022 17:30"], [(3, 8), (4, 17)]),
@@ -179,6 +182,28 @@ def test_commas_are_between_thousands_where_smaller_numbers_go_without():
     assert len(found([*long, *short, "1000"]).readings) == 2  # a thousand without its comma
 
 
+def test_points_are_between_thousands_where_smaller_numbers_go_without():
+    thousands = [f"{i}.{i:03}" for i in range(1, 40)]
+    (reading,) = found([*thousands, *map(str, range(100, 140))]).readings
+    assert read(["1.001", "100"], reading) == [(1001.0,), (100.0,)]
+    assert found([*thousands, "1000", *map(str, range(100, 140))]) is None
+    assert found([*thousands, "0.250", *map(str, range(100, 140))]) is None
+    assert found(thousands) is None  # of one scale, whichever it is
+
+
+def test_numbers_of_which_many_are_in_another_form_are_not_read_without_them():
+    sample = ColumnSample(
+        column="net",
+        head=["2.5"],
+        spread=[f"({i}.5)" if i % 3 == 0 else f"{i}.5" for i in range(300)],
+        n_distinct=LEVELS_LISTED + 1,
+        is_mostly_number=True,
+    )
+    finding = odd_texts.recognise(sample)
+    assert "numbers, and 100 of 300 values in another form, as '(0.5)'" in finding.sentence
+    assert (finding.readings, finding.is_mixed) == ((), True)
+
+
 def test_a_few_values_of_another_kind_do_not_hide_a_form():
     values = [f"${i}.50" for i in range(95)] + ["free"] * 5
     (reading,) = found(values).readings
@@ -236,6 +261,8 @@ def test_numbers_that_count_or_measure_are_features(values, column):
 def test_digits_that_begin_with_noughts_are_a_code():
     assert found(["02139", "10001", "94105"]).is_code
     assert found(["01", "02", "12"]) is None  # months
+    assert found(["1E2", "12E1", "204"]).is_code
+    assert found(["1E+2", "1.2E1", "204"]) is None
     many = found([f"{RANDOM.randrange(10**5):05}" for _ in range(400)])
     assert not many.is_code
     assert many.readings == ()

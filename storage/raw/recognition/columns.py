@@ -22,7 +22,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if sample.is_number:
         if date_forms.are_compact(sample):
             return date_forms.recognise(sample)
-        return names.recognise_numbers(sample)
+        return number_forms.recognise_thousands(sample) or names.recognise_numbers(sample)
     finding = _recognise_form(sample) or _recognise_form(_without_odd(sample))
     if finding is not None and finding.readings:
         unread = _unread(sample, finding.readings[0])

@@ -95,6 +95,9 @@ _YEAR_MONTH = re.compile(r"(?P<year>[0-9]{4})(?P<s>[-/])(?P<m>[0-9]{2})")
 _TIME = re.compile(rf"(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?")
 
 
+_CLOCK_TIME, _INSTANT = "CAST({} AS TIMESTAMP)", "CAST({} AS TIMESTAMPTZ)"
+
+
 @dataclass(frozen=True)
 class _Form:
     """A way to make a point in time of a text. {} stands for the column."""
@@ -105,6 +108,11 @@ class _Form:
     """A time of day, with no date."""
     parts: tuple[tuple[str, str], ...] = ()
     """Shorter expressions of a part alone, such as ("year", "CAST(right({}, 4) AS INT)")."""
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it reads an offset from UTC, so that hours and days depend on a zone."""
+        return self.expression == _INSTANT or "%z" in self.expression.lower()
 
     def of(self, column: str) -> str:
         """The expression for a column."""
@@ -146,10 +154,11 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if not readings[0].derive:
         return Finding(column=sample.column, sentence=f"{what}, all public ones alike")
     order = f" ({best[0].label})" if best[0].label else ""
+    of_zone = "; hours and days are UTC's, unless dataset.timezone names a zone" if best[0].is_instant else ""
     shown = max(texts, key=lambda text: (text[:2] > "12") if best[0].label else 0)
     return Finding(
         column=sample.column,
-        sentence=f"{what}{order}, as in {shown!r}",
+        sentence=f"{what}{order}, as in {shown!r}{of_zone}",
         readings=readings,
         is_whole=sample.is_whole,
     )
@@ -173,7 +182,9 @@ def _forms(texts: Sequence[str]) -> list[_Form]:
     if n_dates < FITS * len(texts):
         return []
     likely = [shape for shape, _ in shapes.most_common(FORMS_TRIED) if shape]
-    return list(dict.fromkeys(form for shape in likely for form in shape))
+    forms = list(dict.fromkeys(form for shape in likely for form in shape))
+    has_instants = any(form.expression == _INSTANT for form in forms)
+    return [form for form in forms if form.expression != _CLOCK_TIME or not has_instants]
 
 
 def _forms_of(text: str) -> list[_Form]:
@@ -213,8 +224,9 @@ def _of_numbers(match: re.Match[str]) -> list[_Form]:
     s, tail = match["s"], _tail(match)
     sizes = (len(match["a"]), len(match["c"]))
     if sizes[0] == 4 and sizes[1] <= 2:
-        if s in "-/" and not match["half"]:
-            return [_Form("", "CAST({} AS TIMESTAMP)")]
+        zone = match["zone"] or ""
+        if s in "-/" and not match["half"] and not re.match(" [-+]", zone):
+            return [_Form("", _INSTANT if zone else _CLOCK_TIME)]
         return [_strptime("", f"%Y{s}%m{s}%d{tail}")]
     if sizes[0] > 2 or sizes[1] not in (2, 4):
         return []
@@ -229,10 +241,11 @@ def _of_numbers(match: re.Match[str]) -> list[_Form]:
 
 
 def _tail(match: re.Match[str]) -> str:
-    """The format of the time behind a date; an offset from UTC is kept as a text that the format does not know."""
+    """The format of the time behind a date, and of an offset from UTC."""
     if not match["clock"]:
         return ""
-    return f"{match['gap']}{_clock(match)}{match['zone'] or ''}"
+    zone = re.sub("[-+].*", "%z", match["zone"] or "").replace(" UTC", " %Z").replace(" GMT", " %Z")
+    return f"{match['gap']}{_clock(match)}{zone}"
 
 
 def _clock(match: re.Match[str]) -> str:

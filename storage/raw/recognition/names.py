@@ -20,7 +20,8 @@ LONG_NUMBER = 9
 WORDS = 4
 """Words in a value of free text, on average, at least."""
 
-_CODE = re.compile(r"0[0-9]{2,}")
+_CODE = re.compile(r"0[0-9]{2,}|[0-9]+[eE][0-9]+")
+"""Digits that count nothing: no program that writes numbers begins one with zeros, or leaves out the sign of an exponent."""
 _IN_DIGITS = re.compile(r"[^\w]*[0-9][0-9\W_]*")
 _FORMS = {
     "identifiers (UUIDs)": re.compile(r"\{?[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?"),

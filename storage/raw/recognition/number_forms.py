@@ -87,6 +87,16 @@ def recognise(sample: ColumnSample) -> Finding | None:
     )
 
 
+def recognise_thousands(sample: ColumnSample) -> Finding | None:
+    """Plain numbers with points between thousands; None where a point may stand before decimals."""
+    texts, way = list(dict.fromkeys(sample.spread)), (".", ",")
+    if not all(map(_pattern(*way).fullmatch, texts)) or not _are_thousands(texts):
+        return None
+    numbers = [_Number(body=text, currency="", suffix="") for text in texts]
+    reading = _reading(sample.column, way, texts, numbers)
+    return Finding(column=sample.column, sentence=_sentence(texts, numbers, [way]), readings=(reading,))
+
+
 def _mixed_units(
     column: str, texts: Sequence[str], units: Sequence[str], *, is_money: bool
 ) -> Finding | None:

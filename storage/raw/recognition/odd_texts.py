@@ -8,6 +8,7 @@ import re
 
 from storage.raw.recognition.findings import (
     FEW,
+    FITS,
     LEVELS_LISTED,
     ColumnSample,
     Finding,
@@ -75,6 +76,12 @@ def _numbers_and_words(sample: ColumnSample) -> Finding:
         what = "codes" if is_coded else "not only numbers"
         shown = min(words or odd, default=sample.spread[0])
         return Finding(column=sample.column, sentence=f"{what}, as in {shown!r}", is_code=True)
+    if len(words) > (1 - FITS) * len(sample.spread):
+        what = (
+            f"numbers, and {len(words):,} of {len(sample.spread):,} values in another form, as {min(words)!r}"
+        )
+        sentence = f"{what}: read both in dataset.derive"
+        return Finding(column=sample.column, sentence=sentence, is_mixed=True)
     lost = [value for value in sample.spread if _INFINITE.fullmatch(value)] + odd
     return _found(
         sample,
