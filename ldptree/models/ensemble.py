@@ -296,6 +296,21 @@ def rounded(values: Floats) -> Floats:
     return np.array([float(f"{v:.{DIGITS}g}") for v in multiples])[place].reshape(np.shape(values))
 
 
+_SINGLE_TREES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+)
+_FORESTS = (
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+)
+_BOOSTINGS = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
+
+
 def from_sklearn(fitted: Any) -> Ensemble:
     """A fitted scikit-learn tree, forest or histogram boosting, classifier or regressor, on encoded numeric columns.
 
@@ -307,27 +322,22 @@ def from_sklearn(fitted: Any) -> Ensemble:
     """
     name = type(fitted).__name__
     try:
-        if name in (
-            "DecisionTreeClassifier",
-            "DecisionTreeRegressor",
-            "ExtraTreeClassifier",
-            "ExtraTreeRegressor",
-        ):
+        if name in _SINGLE_TREES:
             return _of_forest([fitted], hasattr(fitted, "classes_"))
-        if name in (
-            "RandomForestClassifier",
-            "RandomForestRegressor",
-            "ExtraTreesClassifier",
-            "ExtraTreesRegressor",
-        ):
+        if name in _FORESTS:
             return _of_forest(fitted.estimators_, hasattr(fitted, "classes_"))
-        if name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
+        if name in _BOOSTINGS:
             return _of_boosting(fitted)
     except AttributeError:
         raise DataError(
             f"{name}: not fitted, or of a version that is not known here; fit it on public rows first"
         ) from None
-    raise DataError(f"{name}: a public model is a fitted scikit-learn tree, forest or histogram boosting")
+    raise DataError(f"{name}: is no scikit-learn tree, forest or histogram boosting")
+
+
+def is_of_trees(fitted: Any) -> bool:
+    """Return whether `from_sklearn` knows the kind."""
+    return type(fitted).__name__ in (*_SINGLE_TREES, *_FORESTS, *_BOOSTINGS)
 
 
 def _of_forest(trees: Sequence[Any], is_classifier: bool) -> Ensemble:

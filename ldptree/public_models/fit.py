@@ -15,10 +15,11 @@ import numpy as np
 from ldptree.encoding import Encoding, Feature, NumericFeature, scale
 from ldptree.errors import ConfigError, DataError
 from ldptree.limits import MAX_PROTOCOL_BYTES
-from ldptree.models.ensemble import Ensemble, from_sklearn
+from ldptree.models.ensemble import Ensemble, from_sklearn, is_of_trees
 from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.public_models import BASES, WEIGHTED_BASES
 from ldptree.public_models import smoothed_tree as public_tree
+from ldptree.public_models.additive import raw_rows, take_additive
 from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
 from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
 
@@ -94,7 +95,8 @@ def take_public(
     n_classes: int = 0,
     max_bytes: int = MAX_PROTOCOL_BYTES,
 ) -> PublicModel:
-    """A fitted scikit-learn tree, forest or histogram boosting on raw numeric columns, whose rows its owner declares public.
+    """A fitted scikit-learn model of trees, or one that adds up over columns (`public_models.additive`), on raw numeric columns,
+    whose rows its owner declares public.
 
     Its errors are those of clones, fitted on folds of the public rows here, which may be the ones it was fitted on.
 
@@ -104,35 +106,45 @@ def take_public(
         X, y: public rows here, encoded; there may be none.
 
     Raises:
-        DataError: as `ensemble.from_sklearn`, or it was fitted on other columns or for another kind of label.
+        DataError: as `ensemble.from_sklearn` or `additive.take_additive`, or it was fitted for another kind of label.
         ConfigError: it is too large: its size is named.
     """
-    raw = from_sklearn(fitted)
-    if raw.feature.max() >= encoding.n_encoded or getattr(fitted, "n_features_in_", 0) != encoding.n_encoded:
-        raise DataError(
-            f"base: fitted on {getattr(fitted, 'n_features_in_', 0)} columns, the rows have {encoding.n_encoded}"
-        )
+    taken = _take_trees(fitted, encoding) if is_of_trees(fitted) else take_additive(fitted, encoding)
     if hasattr(fitted, "classes_") != (n_classes > 0):
         raise DataError(
             f"base: {type(fitted).__name__} is for another kind of label; take a "
             f"{'classifier' if n_classes else 'regressor'}"
+        )
+    ensemble = _one_share(taken, n_classes)
+    errors = np.empty((0, n_outputs(n_classes)))
+    if len(X) > 1:
+        from sklearn.base import clone
+
+        # encoded rows serve trees, which only compare
+        rows = X if is_of_trees(fitted) else raw_rows(encoding, X)
+        errors = _out_of_fold(lambda some: clone(fitted).fit(rows[some], y[some]), rows, y, n_classes)
+    return _within(PublicModel(ensemble=ensemble, errors=errors, n_classes=n_classes), max_bytes)
+
+
+def _take_trees(fitted: Any, encoding: Encoding) -> Ensemble:
+    """Its trees, on encoded columns."""
+    raw = from_sklearn(fitted)
+    if raw.feature.max() >= encoding.n_encoded or getattr(fitted, "n_features_in_", 0) != encoding.n_encoded:
+        raise DataError(
+            f"base: fitted on {getattr(fitted, 'n_features_in_', 0)} columns, the rows have {encoding.n_encoded}"
         )
     threshold = raw.threshold.copy()
     for j, feature in enumerate(encoding.features):
         at = raw.feature == j
         if isinstance(feature, NumericFeature) and at.any():
             threshold[at] = scale(threshold[at], feature.minimum, feature.maximum)
-    ensemble = _one_share(replace(raw, threshold=threshold), n_classes)
-    errors = np.empty((0, n_outputs(n_classes)))
-    if len(X) > 1:
-        from sklearn.base import clone
-
-        errors = _out_of_fold(lambda rows: clone(fitted).fit(X[rows], y[rows]), X, y, n_classes)
-    return _within(PublicModel(ensemble=ensemble, errors=errors, n_classes=n_classes), max_bytes)
+    return replace(raw, threshold=threshold)
 
 
 def with_thresholds(encoding: Encoding, fitted: Any) -> Encoding:
     """The encoding with its ranges widened to hold every threshold of a fitted model, so that clipping changes no answer."""
+    if not is_of_trees(fitted):
+        return encoding
     raw = from_sklearn(fitted)
     features: list[Feature] = []
     for j, feature in enumerate(encoding.features):
@@ -284,7 +296,9 @@ def _out_of_bag(forest: Any, X: Rows, y: NDArray[Any], n_classes: int) -> Floats
     return indicators(y, n_classes)[is_out] - (held_out[:, 1:] if n_classes == 2 else held_out)
 
 
-def _out_of_fold(fit: Callable[[NDArray[np.bool_]], Any], X: Rows, y: NDArray[Any], n_classes: int) -> Floats:
+def _out_of_fold(
+    fit: Callable[[NDArray[np.bool_]], Any], X: NDArray[Any], y: NDArray[Any], n_classes: int
+) -> Floats:
     """Errors [n, M] on public rows of models that `fit` fits on the other folds; encoded rows serve, as trees only compare."""
     fold = np.random.default_rng(_SEED).permutation(len(y)) % min(FOLDS, len(y))
     answered = np.zeros((len(y), max(n_classes, 1)))

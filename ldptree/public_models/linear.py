@@ -114,19 +114,19 @@ class Linear:
         """One tree for each column that is used."""
         steps = zip(self.stairs.limits, self.stairs.values, self.slope, strict=True)
         return [
-            _tree(column, limits, slope * values)
+            tree_of_steps(column, limits, (slope * values)[:, None])
             for column, (limits, values, slope) in enumerate(steps)
             if limits.size and slope
         ]
 
 
-def _tree(column: int, limits: Floats, values: Floats) -> Tree:
-    """Return the balanced tree of a function with limits.size + 1 steps of one column, parents before children."""
+def tree_of_steps(column: int, limits: Floats, values: Floats) -> Tree:
+    """Return the balanced tree of a function of one column, parents before children; values [limits.size + 1, outputs]."""
     feature: list[int] = []
     threshold: list[float] = []
     children: tuple[list[int], list[int]] = ([], [])
-    value: list[list[float]] = []
-    todo = [(0, values.size, -1, 0)]
+    value: list[Floats] = []
+    todo = [(0, len(values), -1, 0)]
     while todo:
         low, high, parent, side = todo.pop()
         node, middle = len(feature), (low + high) // 2
@@ -137,7 +137,7 @@ def _tree(column: int, limits: Floats, values: Floats) -> Tree:
         threshold.append(0.0 if is_leaf else float(limits[middle - 1]))
         for ids in children:
             ids.append(LEAF)
-        value.append([float(values[low]) if is_leaf else 0.0])
+        value.append(values[low] if is_leaf else np.zeros_like(values[low]))
         if not is_leaf:
             todo += [(middle, high, node, 1), (low, middle, node, 0)]
     left, right = (np.array(ids) for ids in children)

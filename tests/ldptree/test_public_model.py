@@ -3,14 +3,23 @@
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, SplineTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from ldptree.encoding import Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
+from ldptree.estimators.holders import encoding_of
 from ldptree.models.ensemble import from_sklearn
 from ldptree.public_models import BASES
 from ldptree.public_models import fit as public_fit
 from ldptree.public_models import smoothed_tree as public_tree
+from ldptree.public_models.additive import MOST_OFF
 from ldptree.public_models.fit import fit_public, take_public, with_thresholds
 from ldptree.public_models.model import constant, indicators, top_of
 
@@ -216,6 +225,51 @@ def test_a_fitted_model_gives_the_same_answers_on_raw_rows_beyond_the_public_ran
     assert model.errors.shape == (near.sum(), expected.shape[1])
     with pytest.raises(ConfigError, match="bytes"):
         take_public(fitted, encoding, encoding.encode(X[:0]), y[:0], n_classes=n_classes, max_bytes=100)
+
+
+SCALED = make_pipeline(StandardScaler(), LogisticRegression())
+SUMS = [
+    (0, Ridge(50.0)),
+    (0, make_pipeline(MinMaxScaler(), SplineTransformer(), Ridge())),
+    (2, SCALED),
+    (2, GaussianNB()),
+    (3, SCALED),
+]
+
+
+@pytest.mark.parametrize(("n_classes", "fitted"), SUMS, ids=lambda part: str(part)[:9])
+def test_a_fitted_model_that_adds_up_over_columns_is_taken_within_a_twentieth(n_classes, fitted):
+    """Of a share, or of the spread of its numbers; its errors are honest ones in the label's unit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(50, 300, (600, 3))
+    score = (X[:, 0] - X[:, 1]) / 300 + rng.normal(size=600)
+    y = np.digitize(score, [0.0, 1.0][: n_classes - 1]) if n_classes else 100 * score
+    fitted = clone(fitted).fit(X[:400], y[:400])
+    encoding = encoding_of(X[:400], None, None)
+    model = take_public(fitted, encoding, encoding.encode(X[:400]), y[:400], n_classes=n_classes)
+    inside = np.clip(X, X[:400].min(axis=0), X[:400].max(axis=0))
+    wanted = fitted.predict_proba(inside) if n_classes else fitted.predict(inside)[:, None]
+    wanted = wanted[:, 1:] if n_classes == 2 else wanted
+    found = model.answers(encoding.encode(X))
+    assert np.abs(found - wanted).max() <= MOST_OFF * (1.0 if n_classes else np.ptp(wanted))
+    fresh = indicators(y[400:], n_classes) - found[400:]
+    assert np.mean(model.errors**2) == pytest.approx(np.mean(fresh**2), rel=0.2)
+    assert model.ensemble.n_bytes < 30_000
+
+
+@pytest.mark.parametrize(
+    ("fitted", "said"),
+    [
+        (SVC(), "SVC has no shares of classes"),
+        (KNeighborsClassifier(), "does not add up over its columns .* distil it into trees"),
+        (LogisticRegression(), "LogisticRegression is not fitted"),
+    ],
+)
+def test_a_model_that_is_no_sum_over_columns_is_refused_with_what_to_do(fitted, said):
+    X, y = rows(200, n_classes=2)
+    model = fitted if "not fitted" in said else clone(fitted).fit(X, y)
+    with pytest.raises(DataError, match=said):
+        take_public(model, unit(), X, y, n_classes=2)
 
 
 def test_a_fitted_model_of_another_kind_is_refused():

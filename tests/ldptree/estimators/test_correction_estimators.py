@@ -111,11 +111,11 @@ def test_without_public_rows_a_constant_is_mended_and_nothing_said_of_a_public_m
 @pytest.mark.parametrize(
     ("base", "said"),
     [
-        (LogisticRegression(), "a public model is a fitted scikit-learn tree"),
+        (LogisticRegression(), "LogisticRegression is not fitted"),
         (RandomForestRegressor(), "not fitted"),
     ],
 )
-def test_a_base_that_is_no_fitted_tree_is_refused(base, said):
+def test_a_base_that_is_not_fitted_is_refused(base, said):
     X, y, public = people(300, 60)
     with pytest.raises((ConfigError, DataError), match=said):
         quick(CorrectionRegressor, base=base).fit(X, y, public=public)
