@@ -70,7 +70,7 @@ class Intake(SimpleHTTPRequestHandler):
 def published(room: Path, protocol: str, epsilon: float) -> Path:
     """A folder with the client and one protocol, as a run publishes it."""
     name = f"of-{len(list(room.glob('published/*')))}"
-    publish(FolderObjects(room), name, protocol.encode(), {"epsilon": epsilon}, "How do you pay?")
+    publish(FolderObjects(room), name, 1, protocol.encode(), {"epsilon": epsilon}, "How do you pay?")
     folder = room / "published" / name
     shutil.copy(STYLE, folder)
     return folder
@@ -521,7 +521,7 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     page.wait_for_selector("#again:visible")
     # e / (1 + e) = 73.11 %, and e / (e + 99) = 2.67 %, at epsilon 1
     assert re.search(
-        r"at most 73\.2 times by it\. .* once in a hundred .* at most 2\.7 times\.", page.inner_text("#odds")
+        r"right 73\.2 times at most\. .* once in a hundred .* right 2\.7 times at most\.", page.inner_text("#odds")
     )
     assert page.inner_text("#question").endswith("pay? You are asked for “paid”, beside “miles”, “company”.")
     seen: dict[str, set[str]] = {"#again": set(), "#other": set()}
