@@ -113,8 +113,9 @@ SAYS = {
     "off everywhere": "The public model {errs} “{output}” {direction} on nearly all {nouns}",
     "off rarely": "The public model {errs} “{output}” {direction} on fewer than 1 in 10 {nouns}",
     "groups correction": "Diamond: public model. Filled circle: with reports. "
-    "Grey: below 2 sd, judged together.",
-    "groups shares": "Filled circle: the model with reports, ± 2 sd. Diamond: public rows of the group alone.",
+    "Grey: below 2 sd, judged together.{more}",
+    "groups more": " “…”: a condition that the table of all groups states.",
+    "groups shares": "Filled circle: the model with reports, ± 2 sd. Diamond: public rows of the group alone.{more}",
     # captions
     "scores": "{figure}, with 95{narrow}% intervals. {better}",
     "spread": "Thin bar: with fresh noise, at least {n} of {draws} repeats fall between {low} and {high}.",

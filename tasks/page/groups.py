@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ldptree.models.description import Cell, Condition
 from tasks.page import summary, units
-from tasks.page.captions import Sentence, say
+from tasks.page.captions import SAYS, Sentence, say
 from tasks.page.charts import Axis
 from tasks.page.data import Run
 from tasks.page.findings import by_share, name_output, shown_output
@@ -78,9 +78,10 @@ def draw_groups(run: Run) -> Groups | None:
     names = _name_apart(run, [cell for _, cell in shown])
     rows = [_row(run, number, cell, name) for (number, cell), name in zip(shown, names, strict=True)]
     rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
+    more = SAYS["groups more"] if any("…" in row.name for row in rows) else ""
     return Groups(
         heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
-        caption=say("groups correction" if corrects else "groups shares"),
+        caption=say("groups correction" if corrects else "groups shares", more=more),
         axis=_axis(run, rows),
         scale=units.scale(run),
         rows=tuple(rows),

@@ -521,7 +521,8 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     page.wait_for_selector("#again:visible")
     # e / (1 + e) = 73.11 %, and e / (e + 99) = 2.67 %, at epsilon 1
     assert re.search(
-        r"right 73\.2 times at most\. .* once in a hundred .* right 2\.7 times at most\.", page.inner_text("#odds")
+        r"right 73\.2 times at most\. .* once in a hundred .* right 2\.7 times at most\.",
+        page.inner_text("#odds"),
     )
     assert page.inner_text("#question").endswith("pay? You are asked for “paid”, beside “miles”, “company”.")
     seen: dict[str, set[str]] = {"#again": set(), "#other": set()}
