@@ -115,7 +115,7 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
     for column in apart:
         label = ", the target" if column.name == seen.target else ""
         lines.append(
-            f"missing?   {column.name}{label}: {column.tell_apart(seen.n_rows)}, far from all other values"
+            f"missing?   {column.name}{label}: {column.tell_apart(seen.n_rows)}, unlike all other values"
         )
     if apart:
         lines.append(

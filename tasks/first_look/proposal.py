@@ -362,7 +362,7 @@ def _missing_lines(proposal: Proposal) -> list[str]:
         for column in columns
     )
     return [
-        '# Repeated, and far from all other values of their columns. Do they mean "missing"?',
+        '# Repeated, and unlike all other values of their columns. Do they mean "missing"?',
         *(
             f"#   {put_on_one_line(column.name)}: {column.tell_apart(look.n_rows)}"
             + (", a label like any other unless you say so" if column.name == look.target else "")

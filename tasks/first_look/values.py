@@ -7,6 +7,7 @@ What a column holds is told by `storage.raw.recognition`, as ingest tells it; ho
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,7 @@ or `SPIKE` times as many as of a usual value.
 """
 SHARE = 0.01
 SPIKE = 5
-FEWEST_OTHERS = 3
+FEWEST_OTHERS = 2
 """Different other values."""
 WIDER = 3
 """Such a gap is more than so many times as wide as the widest between other values."""
@@ -244,10 +245,14 @@ def _findings(held: ColumnSample, *, is_text: bool) -> tuple[Finding | None, Fin
 
 
 def _values_apart(column: Column, texts: pl.Series) -> dict[int | float | str, int]:
-    """Return the values of a column of numbers or dates that may stand for "missing", and in how many rows each is."""
+    """Return the values of a column that may stand for "missing", and in how many rows each is: numbers and dates far from all
+    others, and numbers among words.
+    """
     import polars as pl
 
     finding = column.finding
+    if column.type == "text" and (finding is None or finding.is_code):
+        return numbers_among_words(Counter(texts.to_list()))
     if finding is None and column.type in ("integer", "number"):
         numbers = texts.cast(pl.Float64, strict=False)
         return {
@@ -285,6 +290,19 @@ def _known_target(path: Path, named: NamedFile, target: str) -> str:
     raise ConfigError(f'--target: {path.name} has no column "{target}"; {hint}')
 
 
+def numbers_among_words(counts: Mapping[str, int]) -> dict[int | float | str, int]:
+    """Return the few texts that are numbers, where none of the others has a digit, and in how many rows each is."""
+    numbers = {text: n for text, n in counts.items() if _NUMBER.fullmatch(text)}
+    words = [text for text in counts if text not in numbers]
+    is_apart = len(words) >= FEWEST_OTHERS and not any(map(_DIGIT.search, words))
+    if not is_apart or len(numbers) > MOST_APART or any(n < FEWEST_APART for n in numbers.values()):
+        return {}
+    return dict(sorted(numbers.items()))
+
+
+_NUMBER, _DIGIT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?"), re.compile(r"[0-9]")
+
+
 def values_apart(numbers: ArrayLike) -> dict[float, int]:
     """Return the values of a column [n] at its ends that stand apart, and in how many rows each is.
 
@@ -298,7 +316,7 @@ def values_apart(numbers: ArrayLike) -> dict[float, int]:
     for low, high in ends:
         body = slice(low, len(values) - high)
         others = values[body]
-        if len(others) < FEWEST_OTHERS or low + high == 0:
+        if len(values) - low - high < FEWEST_OTHERS or low + high == 0:
             continue
         apart = np.r_[0:low, len(values) - high : len(values)]
         if counts[apart].min() < enough:

@@ -382,3 +382,19 @@ def test_an_instant_has_one_hour_in_a_text_with_offsets_and_in_a_parquet(tmp_pat
         seen = look(path, target="y", public=None)
         hours.append(type_rows(seen, spec, is_number=False).rows["when_hour"].to_list())
     assert hours[0] == hours[1] == [(i + (9 if zone else 0)) % 24 for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("values", "apart"),
+    [
+        (["1", "2", "9"], ["9"]),
+        (["no", "yes", "9", "-1"], ["-1", "9"]),
+        (["no", "9"], []),
+        (["under 5", "over 5", "9"], []),
+        (["1", "2", "5"], []),
+    ],
+)
+def test_a_class_that_is_a_number_unlike_the_others_may_mean_missing(tmp_path, values, apart):
+    out, told = first_look(tmp_path, y=RNG.choice(values, N))
+    assert [*told["columns"]["y"]["perhaps_missing"]] == apart
+    assert "y: " + apart[0] in out.read_text() if apart else "missing = {" not in out.read_text()
