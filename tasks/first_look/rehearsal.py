@@ -243,7 +243,7 @@ def _is_ticked(proposal: Proposal, name: str, column: pl.Series, public: pl.Data
 def _name_leaks(proposal: Proposal, typed: TypedRows) -> None:
     """Name the columns that tell the target too well to be true. They stay, unless the person leaves them out."""
     target, is_number = proposal.target, proposal.label == "number"
-    alone, together = telling_columns(typed.rows, typed.features, target, is_number=is_number)
+    alone, together = telling_columns(typed.rows.to_arrow(), typed.features, target, is_number=is_number)
     listed = list_columns(together)
     proposal.telling = dict.fromkeys(
         alone, f"by itself it predicts {proposal.look.target} almost perfectly"

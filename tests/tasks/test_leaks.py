@@ -24,7 +24,7 @@ TOTALS = {
 def test_a_target_that_is_a_sum_names_what_is_added(name):
     parts, target, is_number = TOTALS[name]
     rows = pl.DataFrame({"x": RNG.normal(size=N), **parts, "y": target})
-    alone, together = telling_columns(rows, ["x", *parts], "y", is_number=is_number)
+    alone, together = telling_columns(rows.to_arrow(), ["x", *parts], "y", is_number=is_number)
     assert (alone, sorted(together)) == ([], sorted(parts))
 
 
@@ -36,7 +36,7 @@ def test_a_thousand_columns_tell_nothing_by_chance(n, n_classes):
         town=pl.Series(rng.integers(0, n // 2, n)).cast(pl.String),
         y=pl.Series(rng.integers(0, n_classes, n)).cast(pl.String),
     )
-    assert telling_columns(rows, rows.columns[:-1], "y", is_number=False) == ([], [])
+    assert telling_columns(rows.to_arrow(), rows.columns[:-1], "y", is_number=False) == ([], [])
 
 
 @pytest.mark.parametrize("where", ["public", "private"])
