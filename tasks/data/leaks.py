@@ -28,18 +28,20 @@ MOST_SUMMED = 100
 
 
 def telling_columns(
-    table: pa.Table, features: Sequence[str], target: str, *, is_number: bool
+    table: pa.Table, features: Sequence[str], target: str, *, is_number: bool, holder: str | None = None
 ) -> tuple[list[str], list[str]]:
     """Return the features each of which alone tells the target, a number if `is_number`, and those that do so together.
 
     Two cuts must tell nearly always whether the target is one of its classes, or above its median. Without the features that
-    do, a cross-validated forest or a weighted sum must tell the class.
+    do, a cross-validated forest or a weighted sum must tell the class. Of each `holder`, whose rows are alike, one row counts.
     """
     import polars as pl
 
     step = -(-len(table) // MOST_JUDGED) or 1  # a column at a time: of many rows no copy is made
-    some = {name: pl.Series(table.column(name)).gather_every(step) for name in (*features, target)}
-    rows = pl.DataFrame(some).filter(pl.col(target).is_not_null())
+    names = dict.fromkeys((*features, target, *([holder] if holder else [])))
+    rows = pl.DataFrame({name: pl.Series(table.column(name)).gather_every(step) for name in names})
+    rows = rows.filter(pl.col(target).is_not_null())
+    rows = rows.unique(subset=holder, keep="first", maintain_order=True) if holder else rows
     if rows.height < FEWEST_JUDGED:
         return [], []
     numbers = None

@@ -120,7 +120,8 @@ def scale(
             if protocol is None
             else protocol.label_classes
         )
-    alone, together = telling_columns(all_rows, features, dataset.target, is_number=numeric)
+    holder = dataset.holder_column if dataset.holder_column in all_rows.column_names else None
+    alone, together = telling_columns(all_rows, features, dataset.target, is_number=numeric, holder=holder)
     rows = _draw(all_rows)
     n_not_drawn = len(all_rows) - len(rows)
     del all_rows

@@ -39,6 +39,17 @@ def test_a_thousand_columns_tell_nothing_by_chance(n, n_classes):
     assert telling_columns(rows.to_arrow(), rows.columns[:-1], "y", is_number=False) == ([], [])
 
 
+@pytest.mark.parametrize("n_holders", [12, 300])
+def test_rows_of_a_few_holders_are_as_many_as_there_are_holders(n_holders):
+    holder = np.repeat(np.arange(n_holders), 20)
+    height = np.sort(RNG.normal(size=n_holders))
+    rows = pl.DataFrame(
+        {"who": holder, "height": height[holder], "y": np.where(height > 0, "a", "b")[holder]}
+    )
+    told = telling_columns(rows.to_arrow(), ["height"], "y", is_number=False, holder="who")
+    assert told == ((["height"], []) if n_holders == 300 else ([], []))
+
+
 @pytest.mark.parametrize("where", ["public", "private"])
 def test_a_run_names_a_column_that_gives_its_label_away_in_public_rows_and_learns_from_it(where):
     rng = np.random.default_rng(5)
