@@ -57,8 +57,8 @@ SAYS = {
     "parts": "Reports were asked about {parts} of {cells}. What they say of a part, and its ±, go for each of its groups; "
     "one by itself may be further off.",
     "no difference": "The reports give no reason to think that private {nouns} differ from public ones.",
-    "particular": "The public model is wrong where private {nouns} are. By chance {chance} of 100 collections "
-    "look like this.",
+    "particular": "The public model is wrong where private {nouns} are. In {chance} of 100 collections "
+    "chance alone would look like this.",
     "by coins": "Coins chose the public rows: where the public model is wrong, it is wrong for everybody.",
     "for everybody": "The public model may be wrong for everybody, and not for private {nouns} alone: public rows do not rule "
     "that out.",
@@ -122,7 +122,7 @@ SAYS = {
     "no strip": "Other ε are not shown, as each would need a new collection. Forecast them with “ldptree plan”.",
     "strip": "Each dot: one draw of the noise.{better}",
     "strip every": "From ε = {least} up, every draw beats {reference}.",
-    "strip never": "At none does every draw beat {reference}.",
+    "strip never": "At no ε does every draw beat {reference}.",
     "strip finds": "The smallest error that such a collection would find {times} times in 10, if half of the {nouns} had it. "
     "Lower is better.",
     "strip note": "A run designed for another ε may do better.",

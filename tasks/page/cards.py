@@ -115,7 +115,7 @@ class Card:
 
 def draw_campaign(every: Iterable[Card], campaign: str) -> Chart | None:
     """Return the last runs of a campaign, oldest first, with their figure, its interval and who reported; None of fewer than two
-    runs that ended.
+    runs that ended, or where none has a figure.
     """
     cards = [card for card in every if card.campaign == campaign and card.is_whole]
     cards.sort(key=lambda card: card.moment)
@@ -131,7 +131,8 @@ def draw_campaign(every: Iterable[Card], campaign: str) -> Chart | None:
         for card in cards[-MOST_DRAWN:]
     ]
     scale = 100.0 if cards and cards[-1].says.endswith(units.SUFFIXES["share"]) else 1.0
-    return Chart.of(rows, scale=scale) if len(cards) > 1 else None
+    has_figure = any(card.figure is not None for card in cards[-MOST_DRAWN:])
+    return Chart.of(rows, scale=scale) if len(cards) > 1 and has_figure else None
 
 
 def _find_figure(run: Run) -> tuple[float | None, Span, str]:

@@ -254,7 +254,7 @@ def _say_likely_gain(plan: CollectionPlan, first: Forecast) -> str:
 
 
 def _say_interval(plan: CollectionPlan, wrong: str) -> str:
-    whom = f"Gains and verdict are for people on whom the public model is {wrong}."
+    whom = f"The table and the verdict are for people on whom the public model is {wrong}."
     if plan.by_coins:
         return (
             "Public coins chose the public rows, so private people are like them. The interval holds in 80 % of simulated "

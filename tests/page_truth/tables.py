@@ -54,9 +54,9 @@ def check_actors(run: Run, rows: list[list[str]]) -> list[str]:
     """Who learns something believes a thing of 1 in 100 as much as the odds of all questions to one person allow, or knows it."""
     privacy = run.facts["privacy"]
     odds = math.exp(privacy["epsilon_exact"]) / 99.0
-    allowed = {"–", "100\u202f%", f"{100 * odds / (1 + odds):.1f}\u202f%".replace("\u202f", " "), "100 %"}
+    allowed = {"–", f"{100 * odds / (1 + odds):.1f} %", "100.0 %"}
     faults = [f"{row[0]} believes {row[-1]}" for row in rows if row[-1] not in allowed]
-    knows = {row[0] for row in rows if row[-1] == "100 %"}
+    knows = {row[0] for row in rows if row[-1] == "100.0 %"}
     expected = {"Anyone with the seed"} if privacy["seeded"] else set()
     expected |= {"The scoring"} if run.scores is not None else set()
     expected |= {"The curator", "A reader of the model"} if privacy["form"] == "totals" else set()

@@ -100,6 +100,16 @@ def test_every_picture_can_be_said_or_is_left_out_and_no_mark_lies_outside(
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_figures_of_a_column_have_equally_many_decimals(runs: dict[str, Run], name: str) -> None:
+    """But exponents, and what a first column names."""
+    for table in read(render(runs[name])).every("table"):
+        rows = [[cell.text for cell in row.children] for row in table.first("tbody").every("tr")]
+        for column in [*zip(*rows, strict=True)][1:]:
+            found = [re.fullmatch(r"[+\u2212-]?[\d,]+(?:\.(\d+))?(?: .*)?", text) for text in column]
+            assert len({len(each[1] or "") for each in found if each}) <= 1, column
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_whatever_is_folded_has_its_answer_beside_its_title(runs: dict[str, Run], name: str) -> None:
     folds = read(render(runs[name])).every("details")
     assert len(folds) >= 4
@@ -377,7 +387,7 @@ def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_
         for rule in ("zone = 'north'", "random 0.1")
     )
     assert "wrong where private rows are" in by_rule
-    assert "By chance 3 of 100 collections look like this." in by_rule
+    assert "In 3 of 100 collections chance alone would look like this." in by_rule
     assert "where private rows are" not in by_coins
     assert "it is wrong for everybody" in by_coins
 
