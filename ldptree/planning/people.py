@@ -39,8 +39,8 @@ FEWEST_PEOPLE = 10_000
 """Whom simulated people are drawn from, so that the chance of their labels is hardly any."""
 APART_SHARES = (0.05, 0.5)
 """Least and largest part of the public rows that play people who are apart, as a group may be small or large."""
-LEAST_LEFT = 0.5
-"""Part of the public rows that is left where groups of them are apart."""
+LEAST_LEFT = 0.25
+"""Part of the public rows that is left where groups of them are apart; more would make the groups small, and so extreme."""
 TRIES = 50
 
 

@@ -33,7 +33,7 @@ from ldptree.planning.forecast import Forecaster
 from ldptree.planning.known_rows import KnownRows
 from ldptree.planning.learners import LearnerOfTotals, shares_of_cells
 from ldptree.planning.monotone import rise
-from ldptree.planning.people import Difference, LabelLaw, Split, draw_region, plant
+from ldptree.planning.people import LEAST_LEFT, Difference, LabelLaw, Split, draw_region, plant
 
 ENCODING = Encoding(tuple(NumericFeature(name, 0.0, 1.0) for name in ("a", "b", "c")))
 LABELS = {
@@ -302,7 +302,7 @@ def test_people_who_are_apart_lie_beyond_a_threshold_that_no_fitted_row_passes()
     rows = public_rows("class", 500)
     for seed in range(20):
         among, apart = Split.with_apart(rows, LabelLaw.of(rows, 0), np.random.default_rng(seed), 2)
-        assert among.fitted.n + among.held.n >= 0.5 * rows.n
+        assert among.fitted.n + among.held.n >= LEAST_LEFT * rows.n
         for group in apart:
             fitted, people = among.fitted.raw, group.people.raw
             is_beyond = (people.min(axis=0) > fitted.max(axis=0)) | (people.max(axis=0) < fitted.min(axis=0))
