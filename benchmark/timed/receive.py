@@ -31,18 +31,18 @@ PART = 2**20
 CHILD = """
 import json, os, resource, sys, time
 from pathlib import Path
-from tasks.answers.receive import receive
+from tasks.answers.receive import receive_folder
 
 protocol, few, reports = map(Path, sys.argv[1:])
-receive(protocol, few)
+receive_folder(protocol, few)
 start, began = time.process_time(), time.perf_counter()
-received = receive(protocol, reports)
+received = receive_folder(protocol, reports)
 taken = time.process_time() - start, time.perf_counter() - began
 assert not +received.rejected and not received.refused
 print(json.dumps([received.accepted, *taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 LINE = """
-    SELECT '{"protocol": "' || ? || '", "round": 1, "id": "' || lower(hex(id)) || '", "report": "' || to_base64(payload) || '"}'
+    SELECT '{"protocol":"' || ? || '","round":1,"id":"' || lower(hex(id)) || '","report":"' || to_base64(payload) || '"}'
     FROM reports
 """
 PLAIN = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01'"

@@ -305,9 +305,9 @@ def aggregate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Add up the reports that match a protocol, and count those that do not."""
-    from tasks.answers.receive import described, receive, write
+    from tasks.answers.receive import described, receive_folder, write
 
-    received = receive(protocol, reports)
+    received = receive_folder(protocol, reports)
     content = described(received)
     if out is not None:
         write(received, out)

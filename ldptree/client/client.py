@@ -65,7 +65,8 @@ class Report:
         payload = base64.b64encode(self.payload).decode()
         content = {"protocol": self.protocol, "round": self.round, "id": self.id, "report": payload}
         output = {} if self.output is None else {"output": self.output}
-        return json.dumps(content | output | ({"simulation": True} if self.simulation else {}))
+        fields = content | output | ({"simulation": True} if self.simulation else {})
+        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

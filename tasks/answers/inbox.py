@@ -100,7 +100,7 @@ def _segment(store: Store, name: str) -> Manifest:
     )
 
 
-@step("receive", version="1", home="curator", retries=2, says="valid reports of a segment of an inbox")
+@step("receive", version="2", home="curator", retries=2, says="valid reports of a segment of an inbox")
 def receive(draft: Draft, *, question: Manifest, segment: Manifest) -> Mapping[str, Any]:
     """Write the valid reports of a segment ("reports": `reports.parquet`, an id as often as it stands there), and count what else
     there is. Raises DataError where the segment is not what it was when the run began.

@@ -44,7 +44,7 @@ _JUDGED = """
         WHEN NOT is_whole THEN $unreadable
         WHEN protocol <> $protocol THEN $other_protocol
         WHEN simulation <> $simulation THEN $other_coins
-        WHEN NOT list_contains($rounds, round) THEN $other_round
+        WHEN round <> $round THEN $other_round
         WHEN octet_length(payload) <> $size THEN $wrong_length
         WHEN NOT (CASE WHEN $n_outputs = 1 THEN output IS NULL ELSE coalesce(stated BETWEEN 0 AND $n_outputs - 1, false) END)
             THEN $other_output
@@ -185,7 +185,7 @@ def read_valid(lines: ReportLines, paths: Sequence[Path], protocol: Protocol) ->
         "other_protocol": OTHER_PROTOCOL,
         "simulation": protocol.simulation,
         "other_coins": NOT_SIMULATED if protocol.simulation else SIMULATED,
-        "rounds": [str(protocol.round)],
+        "round": str(protocol.round),
         "other_round": OTHER_ROUND,
         "size": mechanism.report_bytes,
         "wrong_length": WRONG_LENGTH,
@@ -219,7 +219,7 @@ def read_protocol_at(path: Path, option: str) -> Protocol:
         raise ProtocolMismatch(f"{path}: {refusal}") from None
 
 
-def receive(protocol: Path, reports: Path) -> Received:
+def receive_folder(protocol: Path, reports: Path) -> Received:
     """Everything below a folder, under the protocol in a file.
 
     Raises:

@@ -24,7 +24,7 @@ import pytest
 
 from ldptree import serialize
 from ldptree.client import Client
-from tasks.answers.receive import SEEN, UNREADABLE, receive
+from tasks.answers.receive import SEEN, UNREADABLE, receive_folder
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "examples" / "intake" / "intake.py"
@@ -99,7 +99,7 @@ def names(room):
 def received(room):
     """What the curator makes of the inbox."""
     (room / "protocol.json").write_text(PROTOCOL)
-    return receive(room / "protocol.json", room / "inbox")
+    return receive_folder(room / "protocol.json", room / "inbox")
 
 
 @pytest.fixture

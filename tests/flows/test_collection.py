@@ -32,7 +32,7 @@ from storage.reports.lines import ReportLines
 from storage.reports.published import CLIENT
 from tasks.answers import inbox
 from tasks.answers.inbox import OPEN
-from tasks.answers.receive import receive, write
+from tasks.answers.receive import receive_folder, write
 from tasks.artifacts import read_model, read_protocol, read_totals
 from tasks.page.privacy import answers
 from tasks.report import read_facts, say_left_out
@@ -337,7 +337,7 @@ def added_up(room, protocol, lines):
     (room / "protocol.json").write_text(protocol.to_json())
     send(room, "0001.jsonl", lines)
     shutil.rmtree(room / "totals", ignore_errors=True)
-    write(receive(room / "protocol.json", room / "inbox"), room / "totals")
+    write(receive_folder(room / "protocol.json", room / "inbox"), room / "totals")
     return room / "totals" / "raw.parquet"
 
 

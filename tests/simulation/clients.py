@@ -15,7 +15,7 @@ from ldptree.protocol.protocol import Protocol
 from simulation.schedule import Violation
 from simulation.witness import Witness
 from storage.private_files import make_to_last
-from tasks.answers.receive import SEEN, receive
+from tasks.answers.receive import SEEN, receive_folder
 
 FOLDER = "device"
 PROCESSES = ("device", "device again")
@@ -63,7 +63,7 @@ class Device:
             protocol.write_text(published()[0].to_json())
             reports.mkdir()
             (reports / "1.jsonl").write_text("\n".join(self.handed_in))
-            received = receive(protocol, reports)
+            received = receive_folder(protocol, reports)
         twice = len(self.handed_in) - len(HOLDERS)
         if received.accepted != len(HOLDERS) or +received.rejected != ({SEEN: twice} if twice else {}):
             raise Violation(f"{received.accepted} reports of {len(HOLDERS)} holders; {received.in_words()}")

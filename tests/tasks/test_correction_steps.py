@@ -36,7 +36,7 @@ from ldptree.protocol.protocol import Protocol
 from ldptree.public_models import fit
 from storage.store import Store
 from tasks.answers.add import add
-from tasks.answers.receive import receive
+from tasks.answers.receive import receive_folder
 from tasks.artifacts import read_public, read_totals
 from tasks.perturb import manifest_of
 from tasks.report import read_facts
@@ -183,7 +183,7 @@ def test_a_client_answers_the_runs_protocol_and_its_report_is_received(scored, t
         words = np.random.default_rng(seed)  # the run is a simulation
         report = Client(path.read_text(), max_epsilon=64.0, memory={}, words=words).report(row, label)
         (tmp_path / "reports" / f"{name}.jsonl").write_text(report.to_json())
-    received = receive(path, tmp_path / "reports")
+    received = receive_folder(path, tmp_path / "reports")
     assert (received.accepted, +received.rejected) == (2, {})
     assert received.totals()[0].counts.shape == (asked.n_cells, asked.n_classes)
 

@@ -29,7 +29,7 @@ from ldptree.families.histoftree import LabelQuestion
 from ldptree.families.questions import question_from_json
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
-from tasks.answers.receive import NOT_SIMULATED, SIMULATED, receive
+from tasks.answers.receive import NOT_SIMULATED, SIMULATED, receive_folder
 from tasks.artifacts import read_text
 
 X = {"x": 1.0, "y": 0.5}
@@ -53,7 +53,7 @@ def received(tmp_path, protocol, *reports):
     folder.mkdir()
     (folder / "reports.jsonl").write_text("".join(report.to_json() + "\n" for report in reports))
     (tmp_path / "protocol.json").write_text(protocol.to_json())
-    return receive(tmp_path / "protocol.json", folder)
+    return receive_folder(tmp_path / "protocol.json", folder)
 
 
 @pytest.mark.parametrize("noise_seed", [None, 11])
@@ -164,7 +164,7 @@ def test_shards_of_a_seeded_run_are_refused_under_a_real_protocol(tmp_path):
     for seed in (None, 11):
         perturb_shard(store, asked, shard, noise_seed=seed)
     (tmp_path / "protocol.json").write_text(example_protocol().to_json())
-    found = receive(tmp_path / "protocol.json", store.root / "curator" / "reports")
+    found = receive_folder(tmp_path / "protocol.json", store.root / "curator" / "reports")
     assert (found.accepted, found.rejected[SIMULATED]) == (50, 50)
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 import tempfile
 from dataclasses import replace
@@ -35,7 +36,7 @@ from tasks.answers.receive import (
     WRONG_LENGTH,
     Received,
     described,
-    receive,
+    receive_folder,
     write,
 )
 
@@ -97,7 +98,7 @@ def test_clients_and_the_pipeline_meet_in_one_total(room, tmp_path, name):
     (folder / "deep" / "two.jsonl").write_text("\n".join(lines[30:]))
     written = shard_of_50(Store(tmp_path / "work"), protocol)
     shutil.copy(written, folder / "shard.parquet")
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (90, {})
     mechanism = protocol.mechanism
     payloads = [np.frombuffer(Report.from_json(line).payload, np.uint8) for line in lines]
@@ -118,7 +119,7 @@ def test_a_line_with_a_key_twice_is_counted_and_not_added(room):
     first, second, third = lines_of(protocol, 3)
     again = f'{second[:-1]}, "round": 1}}'
     (folder / "one.jsonl").write_text("\n".join([first, again, third]))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (2, {UNREADABLE: 1})
 
 
@@ -126,7 +127,7 @@ def test_a_line_with_a_key_twice_is_counted_and_not_added(room):
 def test_lines_in_another_encoding_are_counted_and_none_is_added(room, encoding):
     path, folder = room(protocol := example_protocol("oue"))
     (folder / "one.jsonl").write_bytes("\n".join(lines_of(protocol, 50)).encode(encoding))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (0, {UNREADABLE: 50})
 
 
@@ -135,7 +136,7 @@ def test_a_protocol_and_reports_that_a_windows_editor_saved_are_read(room):
     indented = json.dumps(json.loads(protocol.to_json()), indent=2)
     path.write_bytes(indented.replace("\n", "\r\n").encode("utf-8-sig"))
     (folder / "one.jsonl").write_bytes("\r\n".join(lines_of(protocol)).encode("utf-8-sig"))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (40, {})
     assert received.protocol.digest == protocol.digest
 
@@ -239,9 +240,10 @@ CHANGES = {
     "with a key that is unknown": lambda line, *_: f'{line[:-1]}, "sent": 1}}',
     "without an output": lambda line, *_: f'{line[:-1]}, "output": null}}',
     "of no simulation": lambda line, *_: f'{line[:-1]}, "simulation": false}}',
-    "with a round in quotes": lambda line, *_: line.replace(": 1,", ': "1",'),
-    "with a round that is no integer": lambda line, *_: line.replace(": 1,", ": 1.0,"),
-    "with a long round": lambda line, *_: line.replace(": 1,", f": {10**30},"),
+    "with a round in quotes": lambda line, *_: re.sub(": ?1,", ': "1",', line),
+    "with a round that is no integer": lambda line, *_: re.sub(": ?1,", ":1.0,", line),
+    "with a round that is read as a longer one": lambda line, *_: re.sub(": ?1,", ":1e9,", line),
+    "with a long round": lambda line, *_: re.sub(": ?1,", f":{10**30},", line),
     "in a list": lambda line, *_: f"[{line}]",
     "with an end of base64 inside": lambda line, *_: line.replace("==", "=/"),
     "and another": lambda line, *_: f"{line} {line}",
@@ -253,7 +255,7 @@ CHANGES = {
 def test_a_line_is_a_report_where_the_client_reads_it_as_one(data):
     """The reader of many lines and the one of a device agree, however a line is changed."""
     protocol = example_protocol("oue")
-    line = line_of(protocol, b"\x1f", 7)
+    line = data.draw(st.sampled_from([spaced := line_of(protocol, b"\x1f", 7), spaced.replace(" ", "")]))
     places = data.draw(
         st.lists(st.tuples(st.integers(0, len(line) - 1), st.sampled_from('"{}[]:,/=\\ a0é')), max_size=20)
     )
@@ -279,7 +281,7 @@ def test_random_files_are_counted_and_nothing_stops(tmp_path_factory, data):
     (folder / "a.jsonl").write_bytes(b"\n".join([*data, line.encode()]))
     (folder / "b.parquet").write_bytes(b"".join(data))
     (folder / "protocol.json").write_text(protocol.to_json())
-    received = receive(folder / "protocol.json", folder)
+    received = receive_folder(folder / "protocol.json", folder)
     assert received.accepted == 1
     assert received.rejected[UNREADABLE] >= 1
 
@@ -293,7 +295,7 @@ def test_shards_that_say_the_same_are_all_added_and_a_copy_of_one_is_none(room, 
         said = pq.read_table(folder / f"{number}.parquet")
         assert said.equals(pq.read_table(folder / "0.parquet"))
     pq.write_table(said, folder / "copy.parquet", compression="none")
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (150, {SEEN: 50})
 
 
@@ -309,7 +311,7 @@ def test_a_shard_of_another_protocol_or_met_twice_is_counted(room):
     pq.write_table(pa.table({"value": ["x"]}).replace_schema_metadata(meta), folder / "e.parquet")
     wide = pa.table({"value": pa.array([2**32 + 3, -1, 3], pa.int64())})
     pq.write_table(wide.replace_schema_metadata(meta), folder / "f.parquet")
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert received.accepted == 2
     assert +received.rejected == {
         UNREADABLE: 1 + 1 + 1 + 4 + 1 + 3,
@@ -324,7 +326,7 @@ def test_a_line_of_any_length_is_read_in_pieces_and_counted_once(room):
     path, folder = room(protocol)
     good = lines_of(protocol, 2)
     (folder / "a.jsonl").write_text(f"{good[0]}\n{'x' * 3_000_000}\n{good[1]}\n{'y' * 5_000}")
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (2, {UNREADABLE: 2})
 
 
@@ -335,7 +337,7 @@ def test_values_of_any_length_are_no_reports_and_not_unfolded(room):
     for name, kind in (("a", pa.binary()), ("b", pa.binary(4)), ("c", pa.large_binary())):
         table = pa.table({"bits": pa.array([b"\0" * 4] * 3, kind)})
         pq.write_table(table.replace_schema_metadata(meta), folder / f"{name}.parquet")
-    assert +receive(path, folder).rejected == {UNREADABLE: 9}
+    assert +receive_folder(path, folder).rejected == {UNREADABLE: 9}
 
 
 def of_three(mechanism="oue", **changes):
@@ -392,14 +394,14 @@ def test_a_report_on_no_class_of_the_protocol_is_counted_and_never_added(room):
         good[2] | {"output": (good[2]["output"] + 1) % 3},
     ]
     (folder / "a.jsonl").write_text("\n".join(map(json.dumps, [*good, *bad])))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert received.accepted == 30
     assert +received.rejected == {OTHER_OUTPUT: 4, UNREADABLE: 2, SEEN: 1, CONFLICTING: 1}
     assert received.sums.n_reports.tolist() == [sum(r["output"] == k for r in good) for k in range(3)]
     sent = json.loads(lines_of(plain, 1)[0]) | {"output": 0}
     path, folder = room(plain)
     (folder / "a.jsonl").write_text(json.dumps(sent))
-    assert +receive(path, folder).rejected == {OTHER_OUTPUT: 1}
+    assert +receive_folder(path, folder).rejected == {OTHER_OUTPUT: 1}
 
 
 @pytest.mark.parametrize("name", ["grr", "oue"])
@@ -420,7 +422,7 @@ def test_shards_and_clients_meet_in_the_totals_of_each_class(room, tmp_path, nam
     pq.write_table(wide, folder / "f.parquet")
     lines = lines_of(protocol, 20)
     (folder / "g.jsonl").write_text("\n".join(lines))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert received.accepted == 50 + 50 + 48 + 20
     assert +received.rejected == {SEEN: 50, OTHER_OUTPUT: 2 + 50, UNREADABLE: 50}
     drawn = np.concatenate(
@@ -492,7 +494,7 @@ def test_files_that_are_not_read_are_counted_and_named(room):
     (one, *lines) = lines_of(protocol)
     (folder / "deep" / "single.json").write_text(one)
     with pytest.raises(ConfigError, match=r"1 other file was passed over \('deep/single\.json'\)"):
-        receive(path, folder)
+        receive_folder(path, folder)
     (folder / "r.jsonl").write_text("\n".join(lines))
     shown = run("--protocol", path, "--reports", folder)
     assert shown.exit_code == 0
@@ -551,13 +553,13 @@ def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
     protocol = example_protocol("oue")
     path, folder = room(protocol)
     with pytest.raises(ConfigError, match="no such folder"):
-        receive(path, tmp_path / "nowhere")
+        receive_folder(path, tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="holds no file of reports"):
-        receive(path, folder)
+        receive_folder(path, folder)
     (folder / "r.jsonl").write_text("rubbish\n")
     with pytest.raises(ConfigError, match="no such file"):
-        receive(tmp_path / "p.json", folder)
-    received = receive(path, folder)
+        receive_folder(tmp_path / "p.json", folder)
+    received = receive_folder(path, folder)
     with pytest.raises(DataError, match=r"no report was accepted .*1 not a report"):
         described(received)
     with pytest.raises(DataError):
@@ -569,10 +571,10 @@ def test_what_cannot_be_read_is_told_and_nothing_is_written(room, tmp_path):
             write(good, out)
     path.write_text("{}")
     with pytest.raises(ProtocolMismatch, match=r"protocol\.json: protocol: version"):
-        receive(path, folder)
+        receive_folder(path, folder)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ProtocolMismatch, match="no text"):
-        receive(path, folder)
+        receive_folder(path, folder)
 
 
 def test_ids_that_are_compared_in_parts_count_as_those_that_are_compared_at_once(room, monkeypatch):
@@ -581,8 +583,8 @@ def test_ids_that_are_compared_in_parts_count_as_those_that_are_compared_at_once
     grr = [line_of(protocol, (i % 5).to_bytes(4, "little"), i) for i in range(60)]
     again = [line_of(protocol, ((i + (i % 3 == 0)) % 5).to_bytes(4, "little"), i) for i in range(60)]
     (folder / "a.jsonl").write_text("\n".join([*grr, *again]))
-    whole = receive(path, folder)
+    whole = receive_folder(path, folder)
     monkeypatch.setattr(report_lines, "PART", 7)
-    parted = receive(path, folder)
+    parted = receive_folder(path, folder)
     assert +whole.rejected == +parted.rejected == {SEEN: 40, CONFLICTING: 20}
     np.testing.assert_array_equal(whole.sums.raw, parted.sums.raw)

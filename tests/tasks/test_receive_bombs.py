@@ -24,7 +24,7 @@ from ldptree.errors import ConfigError, DataError
 from ldptree.mechanisms import CHOICES
 from storage.reports import lines as report_lines
 from storage.reports.shards import MOST_REPORTS
-from tasks.answers.receive import IMPOSSIBLE, SEEN, UNREADABLE, Received, receive
+from tasks.answers.receive import IMPOSSIBLE, SEEN, UNREADABLE, Received, receive_folder
 
 NAMES = [name for name in CHOICES[1:] if name != "laplace"]
 SOON = 30.0
@@ -90,7 +90,7 @@ def test_a_whole_shard_of_people_who_all_have_the_same_is_taken(room, name, epsi
     n = SHARD if name == "grr" else 4_096  # of the others an honest file is many times as large as it need be
     column, reports = reports_of(protocol, np.zeros(n, dtype=np.int64))
     written(folder / "shard.parquet", protocol, reports, column)
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected, received.refused) == (n, {}, {})
 
 
@@ -100,7 +100,7 @@ def test_a_million_holders_in_four_kilobytes_are_none(room, epsilon):
     size = written(folder / "evil.parquet", protocol, pa.array(np.zeros(10**6, np.uint32)))
     assert size < 4_000
     (folder / "good.jsonl").write_text(one_client(protocol))
-    received = soon(lambda: receive(path, folder))
+    received = soon(lambda: receive_folder(path, folder))
     assert received.accepted == 1
     assert received.refused == {
         "evil.parquet": "it says that it holds 1,000,000 reports, a file has at most 131,072"
@@ -122,7 +122,7 @@ def test_reports_in_fewer_bits_than_chance_takes_are_none(room, pattern):
     with pytest.raises(
         DataError, match=r"131,072 reports in [\d,]+ bytes: drawn by chance.* take [\d,]+ bytes"
     ):
-        receive(path, folder).totals()
+        receive_folder(path, folder).totals()
     assert size < 8_000
 
 
@@ -133,7 +133,7 @@ def test_wide_reports_that_fold_to_nothing_are_none(room):
     reports = pa.Array.from_buffers(pa.binary(n_bytes), MOST_REPORTS, [None, zeros])
     assert written(folder / "evil.parquet", protocol, reports, "bits") < MOST_REPORTS * n_bytes / 1_000
     with pytest.raises(DataError, match=r"1 file was refused, and nothing in it counts \('evil\.parquet': "):
-        soon(lambda: receive(path, folder)).totals()
+        soon(lambda: receive_folder(path, folder)).totals()
 
 
 def varint(number, width=0):
@@ -165,7 +165,7 @@ def test_a_file_that_lies_about_its_number_of_reports_is_no_file_of_reports(room
     evil = folder / "evil.parquet"
     written(evil, protocol, pa.array(np.zeros(300_000, np.uint32)))
     assert lied(evil, 300_000, 70_000, places) == 4
-    received = soon(lambda: receive(path, folder))
+    received = soon(lambda: receive_folder(path, folder))
     assert received.accepted in (0, 70_000)  # where all places agree, it holds as many as it says
     assert received.accepted or received.refused or +received.rejected == {UNREADABLE: 1}
 
@@ -187,7 +187,7 @@ def test_a_page_that_unfolds_to_more_than_its_file_says_is_not_unfolded(room):
     assert lied(evil, unfolded, 4_000, 2**9 - 1) >= 1
     held = pa.total_allocated_bytes()
     with pytest.raises(DataError, match=r"bytes unfold to 67,[\d,]+, which is more than 1,000 reports take"):
-        receive(path, folder).totals()
+        receive_folder(path, folder).totals()
     assert pa.total_allocated_bytes() - held < 2**20
 
 
@@ -210,7 +210,7 @@ def test_a_page_whose_header_is_none_is_no_file_of_reports(room, kind):
     written(evil, protocol, column, name, write_statistics=False, **plain)
     content, start = evil.read_bytes(), pq.read_metadata(evil).row_group(0).column(0).data_page_offset
     evil.write_bytes(content[:start] + header + content[start + len(header) :])
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected, received.refused) == (0, {UNREADABLE: 1}, {})
 
 
@@ -223,7 +223,7 @@ def test_columns_that_share_their_pages_are_no_file_of_reports(room):
     first, second = (c.dictionary_page_offset for c in columns)
     data = [c.data_page_offset for c in columns]
     lied(evil, columns[0].total_compressed_size, columns[0].total_compressed_size + 10_000, 1)
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert second > first
     assert data[1] > data[0]
     assert (received.accepted, received.rejected[UNREADABLE]) == (0, 1)
@@ -235,7 +235,7 @@ def test_a_description_of_any_length_is_not_read(room):
     table = table.replace_schema_metadata({"form": "reports", "long": "x" * 2**21})
     pq.write_table(table, folder / "long.parquet")
     (folder / "good.jsonl").write_text(one_client(protocol))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert received.accepted == 1
     assert "its description alone has" in received.refused["long.parquet"]
 
@@ -255,7 +255,7 @@ def test_no_damaged_shard_stops_anything_or_counts_for_more(tmp_path_factory, fl
     for at, byte in flips:
         content[int(at * len(content))] = byte
     path.write_bytes(content)
-    received = receive(folder / "protocol.json", folder / "reports")
+    received = receive_folder(folder / "protocol.json", folder / "reports")
     assert received.accepted <= 300
     assert received.accepted or received.rejected.total() or received.refused
 
@@ -267,10 +267,10 @@ def nasty(good):
         "[" * 900,
         '{"a":' * 150,
         json.dumps(fields | {"round": 10**400}).replace("10", "1e999", 1),
-        good.replace('"round": 1', '"round": 1e999'),
-        good.replace('"round": 1', '"round": ' + "9" * 900),
-        good.replace('"round": 1', '"round": -0'),
-        good.replace('"round": 1', '"round": true'),
+        good.replace('"round":1', '"round": 1e999'),
+        good.replace('"round":1', '"round": ' + "9" * 900),
+        good.replace('"round":1', '"round": -0'),
+        good.replace('"round":1', '"round": true'),
         json.dumps(fields | {"report": "é"}),
         json.dumps(fields | {"id": "A" * 32}),
         json.dumps(fields | {"protocol": "\ud800"}),
@@ -286,7 +286,7 @@ def test_lines_of_every_nasty_kind_are_counted_once_each_and_soon(room):
     good = one_client(protocol)
     lines = nasty(good)
     (folder / "a.jsonl").write_text("\n".join([*lines * 200, good]))
-    received = soon(lambda: receive(path, folder))
+    received = soon(lambda: receive_folder(path, folder))
     assert received.accepted == 1
     assert received.rejected.total() == 200 * len(lines)
 
@@ -298,7 +298,7 @@ def test_a_file_with_a_line_of_any_length_is_refused_and_the_others_count(room):
     (folder / "a.jsonl").write_text(good[0])
     (folder / "b.jsonl").write_text(f"{good[1]}\n{'x' * 34_000_000}\n{good[1]}")
     (folder / "c.jsonl").write_text("\n".join(good[2:]))
-    received = soon(lambda: receive(path, folder))
+    received = soon(lambda: receive_folder(path, folder))
     assert (received.accepted, +received.rejected) == (3, {})
     assert received.refused == {"b.jsonl": "a line in it has more than 16,777,216 bytes"}
 
@@ -319,7 +319,7 @@ def test_a_file_is_read_by_its_own_name_whatever_the_name_is(room):
     for name in (*names, "of=1/a.jsonl"):
         (folder / name).write_text(one_client(protocol))
     (folder / os.fsdecode(b"\xff.jsonl")).write_text(one_client(protocol))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, +received.rejected) == (len(names) + 1, {})
     assert received.refused == {"\udcff.jsonl": "its name is no text in UTF-8"}
 
@@ -351,7 +351,7 @@ def test_a_file_that_is_written_while_it_is_read_loses_no_line_that_was_there(ro
     with ThreadPoolExecutor() as pool:
         pool.submit(write)
         try:
-            received = receive(path, folder)
+            received = receive_folder(path, folder)
         finally:
             is_over.set()
     assert 20 <= received.accepted <= 50
@@ -372,7 +372,7 @@ def test_more_lines_than_are_held_at_once_are_each_judged_once(room, monkeypatch
 
     for start in range(0, 15_000, 3_000):
         (folder / f"{start:05}.jsonl").write_text("\n".join(map(of, range(start, start + 3_000))))
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     possible = [number for number in range(15_000) if number % 3]
     first = {number - number % 5 // 4 for number in possible}
     assert received.accepted == len(first)
@@ -402,7 +402,7 @@ def test_a_folded_file_under_the_name_of_lines_is_counted_and_not_unfolded(room,
     folded = {"gzip": gzip.compress, "zstd": pa.Codec("zstd").compress, "zip": lambda _: packed.getvalue()}
     (folder / "r.jsonl").write_bytes(folded[kind](lines))
     with pytest.raises(DataError, match=r"no report was accepted \(rejected: \d+ not a report\)"):
-        soon(lambda: receive(path, folder)).totals()
+        soon(lambda: receive_folder(path, folder)).totals()
 
 
 def test_what_is_no_plain_file_is_named_and_not_waited_for(room):
@@ -411,7 +411,7 @@ def test_what_is_no_plain_file_is_named_and_not_waited_for(room):
     (folder / "zeros.parquet").symlink_to("/dev/zero")
     (folder / "gone.jsonl").symlink_to(folder / "nowhere")
     (folder / "good.jsonl").write_text(one_client(protocol))
-    received = soon(lambda: receive(path, folder))
+    received = soon(lambda: receive_folder(path, folder))
     assert received.accepted == 1
     assert received.passed_over == ["gone.jsonl", "pipe.jsonl", "zeros.parquet"]
 
@@ -421,7 +421,7 @@ def test_a_folder_that_is_a_link_is_named_and_one_that_cannot_be_listed_is_refus
     (folder / "deep").mkdir()
     (folder / "deep" / "good.jsonl").write_text(one_client(protocol))
     (folder / "link").symlink_to(folder / "deep")
-    received = receive(path, folder)
+    received = receive_folder(path, folder)
     assert (received.accepted, received.passed_over) == (1, ["link"])
     listed = os.scandir
 
@@ -432,7 +432,7 @@ def test_a_folder_that_is_a_link_is_named_and_one_that_cannot_be_listed_is_refus
 
     monkeypatch.setattr(os, "scandir", closed)
     with pytest.raises(ConfigError, match=r"--reports .*deep: cannot be read \(Permission denied\)"):
-        receive(path, folder)
+        receive_folder(path, folder)
 
 
 def run(*words):
