@@ -78,7 +78,8 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
         if not records:
             return None
         n_fields = _count_fields(records)
-        if n_fields == 1 and _is_split_at_blanks(text):
+        words = records[0][0].split()
+        if n_fields == 1 and (_is_split_at_blanks(text) or (len(words) > 1 and target in words)):
             raise DataError(
                 f"{name}: its fields stand apart by blanks. Write it with commas; or give it one column (dataset.columns = "
                 '"line") and take the fields out of it in dataset.derive.'

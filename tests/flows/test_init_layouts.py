@@ -169,8 +169,9 @@ def test_a_format_that_a_run_reads_is_named_as_it_is(tmp_path, capsys, name):
     assert spec.target == file.columns[2]
 
 
-def test_fields_that_stand_apart_by_blanks_are_refused_with_what_to_do(tmp_path):
-    (tmp_path / "rows.data").write_text(TEXT.replace(",", "  "))
+@pytest.mark.parametrize("text", [TEXT.replace(",", "  "), "town    y\nKyiv    yes\nLima    no\n" * 9])
+def test_fields_that_stand_apart_by_blanks_are_refused_with_what_to_do(tmp_path, text):
+    (tmp_path / "rows.data").write_text(text)
     out = tmp_path / "rows.toml"
     with pytest.raises(DataError, match=r"stand apart by blanks\. Write it with commas"):
         init(tmp_path / "rows.data", target="y", public=None, out=out, force=False, as_json=True)
