@@ -21,6 +21,7 @@ from ldptree.public_models import BASES, WEIGHTED_BASES
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.additive import raw_rows, take_additive
 from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
+from ldptree.public_models.logistic import fit_logistic
 from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ def fit_public(
     """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
 
     "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
-    boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest). A tree of a forest draws at
-    most `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are
-    counted from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
+    boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest), or of classes a logistic
+    regression where its errors on rows that it was not fitted on are smaller. A tree of a forest draws at most `MOST_DRAWN` rows.
+    A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are counted from their centre
+    (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
     `weights` [n] are scikit-learn's `sample_weight`, of a base in `WEIGHTED_BASES`; errors are those of rows, each alike.
 
     Raises:
@@ -75,7 +77,10 @@ def fit_public(
     if base == "boosting":
         return _within(_boosted(X, y, n_classes, weights), max_bytes)
     if base == "blend" and len(X) >= FEWEST_ROWS:
-        return _within(_blend(X, y, n_classes, max_bytes), max_bytes)
+        blend = _blend(X, y, n_classes, max_bytes)
+        return _within(
+            _better_of(blend, _logistic(X, y, n_classes), max_bytes) if n_classes else blend, max_bytes
+        )
     return _within(_forest(X, y, n_classes, max_bytes, weights), max_bytes)
 
 
@@ -265,6 +270,23 @@ def _blend(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicMo
     if unit != 1.0:
         ensemble = replace(ensemble, value=ensemble.value * unit, offset=ensemble.offset * unit)
     return PublicModel(ensemble=ensemble, errors=blend.errors * unit, n_classes=n_classes)
+
+
+def _logistic(X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel | None:
+    fitted = fit_logistic(X, y, n_classes)
+    if fitted is None:
+        return None
+    shares = fitted.held_out[:, 1:] if n_classes == 2 else fitted.held_out
+    return PublicModel(
+        ensemble=fitted.ensemble, errors=indicators(fitted.y, n_classes) - shares, n_classes=n_classes
+    )
+
+
+def _better_of(first: PublicModel, other: PublicModel | None, max_bytes: int) -> PublicModel:
+    """Return the other one where it fits and its held-out errors are smaller."""
+    if other is None or other.ensemble.n_bytes > max_bytes:
+        return first
+    return other if np.mean(other.errors**2) < np.mean(first.errors**2) else first
 
 
 def _grown(
