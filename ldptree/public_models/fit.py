@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FEWEST_TREES = 100
 MIN_SAMPLES_LEAF = 2
 FOLDS = 5
+WORTH = 0.02
+"""A logistic model takes the blend's place from this share of squared error on, as less may be chance."""
 _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 8
 _ROOM = 0.9
@@ -53,9 +55,9 @@ def fit_public(
 
     "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
     boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest), or of classes a logistic
-    regression where its errors on rows that it was not fitted on are smaller. A tree of a forest draws at most `MOST_DRAWN` rows.
-    A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are counted from their centre
-    (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
+    regression where its squared errors on rows that it was not fitted on are smaller by `WORTH`. A tree of a forest draws at most
+    `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are counted
+    from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
     `weights` [n] are scikit-learn's `sample_weight`, of a base in `WEIGHTED_BASES`; errors are those of rows, each alike.
 
     Raises:
@@ -283,10 +285,10 @@ def _logistic(X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel | None:
 
 
 def _better_of(first: PublicModel, other: PublicModel | None, max_bytes: int) -> PublicModel:
-    """Return the other one where it fits and its held-out errors are smaller."""
+    """Return the other one where it fits and its held-out squared errors are smaller by `WORTH`."""
     if other is None or other.ensemble.n_bytes > max_bytes:
         return first
-    return other if np.mean(other.errors**2) < np.mean(first.errors**2) else first
+    return other if np.mean(other.errors**2) < (1 - WORTH) * np.mean(first.errors**2) else first
 
 
 def _grown(
