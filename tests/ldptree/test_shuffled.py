@@ -71,6 +71,14 @@ def test_the_bounds_of_many_people_lie_beside_each_other_and_far_below_one_repor
     assert shuffled_epsilon(mechanism, 2, 1e-8).epsilon == pytest.approx(mechanism.epsilon, rel=1e-2)
 
 
+@pytest.mark.parametrize("name", ["oue", "ss", "signed_subset"])
+def test_the_gap_between_the_bounds_is_what_the_page_on_privacy_says(name):
+    """It is widest about epsilon 1, and hardly depends on how many people there are."""
+    for cells in (2, 8, 40, 400):
+        bound = shuffled_epsilon(mechanism_for(name, 1.0, cells, 2), 10_000, 1e-8)
+        assert bound.at_least < bound.epsilon <= 1.12 * bound.at_least
+
+
 def test_what_has_no_shuffled_epsilon_is_refused():
     with pytest.raises(ConfigError, match="take grr, oue, sue or ss"):
         shuffled_epsilon(mechanism_for("discrete_laplace", 1.0, 4, 2), 1000, 1e-6)
