@@ -453,5 +453,5 @@ def test_a_page_states_the_epsilon_of_shuffled_reports_only_where_a_party_shuffl
         said = [sentence.text for answer in answers(facts) for sentence in answer.sentences]
         stated = [text for text in said if "1e-08" in text]
         assert len(stated) == (shuffler is not None)
-        assert all(f"{PEOPLE:,} reports only from {shuffler}, if" in text for text in stated)
+        assert all(f"{PEOPLE:,} reports only from {shuffler}. That holds if" in text for text in stated)
     assert proved <= facts.privacy.shuffled <= 1.02 * proved < protocol.epsilon / 3
