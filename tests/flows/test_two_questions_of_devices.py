@@ -64,7 +64,7 @@ def test_a_question_that_is_closed_is_followed_by_the_next_and_both_become_the_m
     send(room, "0002.jsonl", [*lines[480:650], "torn"])
     closing = run_of(config, room / "work", "closing")
     second, _ = published_in(room)
-    assert (first.rounds, second.rounds) == ((1,), (2,))
+    assert (first.round, second.round) == (1, 2)
     assert "closed, with 650 reports, and none has come to the second" in finish(closing)["finding"]
     index = json.loads((folder / "collection.json").read_bytes())
     served = hashlib.sha256((folder / index["protocol"]).read_bytes()).digest()

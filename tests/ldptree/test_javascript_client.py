@@ -111,13 +111,9 @@ import fs from "node:fs";
 const data = JSON.parse(fs.readFileSync(0));
 console.log(JSON.stringify((await ({function})(data)) ?? null));
 """
+    command = [NODE, "--input-type=module", "--no-warnings", "-e", script]
     done = subprocess.run(
-        [NODE, "--input-type=module", "--no-warnings", "-e", script],
-        input=json.dumps(data),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        command, input=json.dumps(data), capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
