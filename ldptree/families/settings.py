@@ -266,10 +266,9 @@ class CorrectionSettings(TreeSettings):
     CORRECTS = True
     base: Literal["auto", "blend", "forest", "boosting", "tree"] | Fitted = "auto"
     """The public model: "auto" is "blend", a mean of forests, boosted trees and a linear model weighted by their errors on
-    public rows that they were not fitted on, or a logistic one where that errs less; "tree" is one smoothed tree, which knows
-    its own uncertainty. In Python also a fitted scikit-learn tree, forest, histogram boosting, or linear or logistic model (also
-    behind scalers), whose training rows you declare public (in a `FrozenEstimator` inside searches, which clone it otherwise).
-    Without public rows a constant.
+    public rows that they were not fitted on; "tree" is one smoothed tree, which knows its own uncertainty. In Python also a
+    fitted scikit-learn tree, forest, histogram boosting, or linear or logistic model (also behind scalers), whose training rows
+    you declare public (in a `FrozenEstimator` inside searches, which clone it otherwise). Without public rows a constant.
     """
     label_levels: Auto | Annotated[int, Limits(2, 1024)] = "auto"
     """The number of levels to which the public model's error on a row is rounded before it is reported."""

@@ -1,5 +1,5 @@
 """Weigh several public models by their answers to rows they were not fitted on. This is the public model unless another
-is named, or, of classes, a logistic regression errs clearly less (`logistic`).
+is named.
 
     f = sum_i w_i f_i,    w_i >= 0,    sum_i w_i = 1
 

@@ -21,7 +21,6 @@ from ldptree.public_models import BASES, WEIGHTED_BASES
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.additive import raw_rows, take_additive
 from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
-from ldptree.public_models.logistic import fit_logistic
 from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 FEWEST_TREES = 100
 MIN_SAMPLES_LEAF = 2
 FOLDS = 5
-WORTH = 0.02
-"""A logistic model takes the blend's place from this share of squared error on, as less may be chance."""
 _SEED = 0
 _PROBE, _PROBE_OF_MANY = 16, 8
 _ROOM = 0.9
@@ -54,10 +51,9 @@ def fit_public(
     """Fit one of `BASES` on encoded public rows [n, d] with numbers or class indices [n], n >= 1; the same rows, the same model.
 
     "tree" is the smoothed tree, "forest" 200 trees of scikit-learn (with its out-of-bag errors), "boosting" its histogram
-    boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest), or of classes a logistic
-    regression where its squared errors on rows that it was not fitted on are smaller by `WORTH`. A tree of a forest draws at most
-    `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are counted
-    from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
+    boosting, "blend" several models, weighed (`public_models.blend`; of fewer than 10 rows a forest). A tree of a forest draws at
+    most `MOST_DRAWN` rows. A forest that is too large gets fewer trees, down to 100, then larger leaves. Labels far from 0 are
+    counted from their centre (`label_unit`), which is put into the offset: a published value keeps 7 digits, the offset all.
     `weights` [n] are scikit-learn's `sample_weight`, of a base in `WEIGHTED_BASES`; errors are those of rows, each alike.
 
     Raises:
@@ -79,10 +75,7 @@ def fit_public(
     if base == "boosting":
         return _within(_boosted(X, y, n_classes, weights), max_bytes)
     if base == "blend" and len(X) >= FEWEST_ROWS:
-        blend = _blend(X, y, n_classes, max_bytes)
-        return _within(
-            _better_of(blend, _logistic(X, y, n_classes), max_bytes) if n_classes else blend, max_bytes
-        )
+        return _within(_blend(X, y, n_classes, max_bytes), max_bytes)
     return _within(_forest(X, y, n_classes, max_bytes, weights), max_bytes)
 
 
@@ -272,23 +265,6 @@ def _blend(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicMo
     if unit != 1.0:
         ensemble = replace(ensemble, value=ensemble.value * unit, offset=ensemble.offset * unit)
     return PublicModel(ensemble=ensemble, errors=blend.errors * unit, n_classes=n_classes)
-
-
-def _logistic(X: Rows, y: NDArray[Any], n_classes: int) -> PublicModel | None:
-    fitted = fit_logistic(X, y, n_classes)
-    if fitted is None:
-        return None
-    shares = fitted.held_out[:, 1:] if n_classes == 2 else fitted.held_out
-    return PublicModel(
-        ensemble=fitted.ensemble, errors=indicators(fitted.y, n_classes) - shares, n_classes=n_classes
-    )
-
-
-def _better_of(first: PublicModel, other: PublicModel | None, max_bytes: int) -> PublicModel:
-    """Return the other one where it fits and its held-out squared errors are smaller by `WORTH`."""
-    if other is None or other.ensemble.n_bytes > max_bytes:
-        return first
-    return other if np.mean(other.errors**2) < (1 - WORTH) * np.mean(first.errors**2) else first
 
 
 def _grown(

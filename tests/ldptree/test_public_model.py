@@ -21,7 +21,6 @@ from ldptree.public_models import fit as public_fit
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.additive import MOST_OFF
 from ldptree.public_models.fit import fit_public, take_public, with_thresholds
-from ldptree.public_models.logistic import fit_logistic
 from ldptree.public_models.model import constant, indicators, top_of
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -201,39 +200,6 @@ def test_a_forest_too_large_at_its_fewest_trees_gets_larger_leaves(n_classes, mo
     less = fit_public("forest", X, y, n_classes=n_classes, max_bytes=whole.n_bytes // 2).ensemble
     assert less.n_bytes <= whole.n_bytes // 2
     assert less.roots.size == public_fit.FEWEST_TREES
-
-
-def classes_of(log_odds, n_classes, seed=0):
-    rng = np.random.default_rng(seed)
-    score = log_odds + rng.logistic(size=len(log_odds))
-    return np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_logistic_regression_on_stairs_is_scikit_learns_and_its_errors_are_those_of_fresh_rows(n_classes):
-    """Shares within .1, squared errors within 15 %."""
-    X, fresh = (np.random.default_rng(seed).random((1500, 3)).astype(np.float32) for seed in (1, 2))
-    y, of_fresh = (classes_of(12 * rows[:, 0] - 12 * rows[:, 1], n_classes) for rows in (X, fresh))
-    model = fit_logistic(X, y, n_classes)
-    by_itself = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y).predict_proba(fresh)
-    assert np.abs(model.ensemble.predict(fresh) - by_itself).max() < 0.1
-    square = np.mean((indicators(y, n_classes) - model.held_out[:, n_classes == 2 :]) ** 2)
-    errors = indicators(of_fresh, n_classes) - by_itself[:, n_classes == 2 :]
-    assert square == pytest.approx(np.mean(errors**2), rel=0.15)
-
-
-def test_of_classes_the_default_is_a_logistic_regression_where_its_held_out_errors_are_smaller():
-    X = np.random.default_rng(1).random((400, 3)).astype(np.float32)
-    of_line = fit_public("blend", X, classes_of(12 * X[:, 0] - 12 * X[:, 1], 2), n_classes=2)
-    assert of_line.ensemble.link == "logistic"
-    of_corners = classes_of(12 * np.where((X[:, 0] > 0.5) == (X[:, 1] > 0.5), 1, -1), 2)
-    assert fit_public("blend", X, of_corners, n_classes=2).ensemble.link == "identity"
-
-
-def test_a_logistic_regression_is_not_taken_where_a_class_has_few_rows():
-    X = np.random.default_rng(1).random((400, 3)).astype(np.float32)
-    y = np.where(np.arange(400) < 4, 2, classes_of(12 * X[:, 0] - 12 * X[:, 1], 2))
-    assert fit_logistic(X, y, 3) is None
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
