@@ -31,7 +31,6 @@ from ldptree.protocol.totals import Totals
 from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from schemas.tables import EvaluateConfig
-from storage.sql import list_columns
 from storage.store import Draft, Store
 from tasks.artifacts import (
     read_curves,
@@ -43,6 +42,7 @@ from tasks.artifacts import (
     read_shown,
     read_totals,
 )
+from tasks.data.leaks import say_telling
 from tasks.example import TypicalRow, draw_example, draw_example_in_rounds
 from tasks.making import describe_making
 from tasks.page.data import (
@@ -550,22 +550,6 @@ def warnings_of(
             "value where one is needed, and the model has learned nothing from these."
         )
     return tuple(statements)
-
-
-def say_telling(telling: Mapping[str, Sequence[str]], target: str) -> list[str]:
-    """Name the columns that tell the target too well to be true, alone or together, as scaling saw it in public rows."""
-    remedy = "What is known only afterwards belongs in dataset.drop."
-    sentences = []
-    if names := telling["alone"]:
-        which = f"{names[0]} predicts" if len(names) == 1 else f"each of {list_columns(names)} predicts"
-        sentences.append(
-            f"The label may be given away. By itself {which} {target} almost perfectly. {remedy}"
-        )
-    if names := telling["together"]:
-        sentences.append(
-            f"The label may be given away. Together {list_columns(names)} predict {target} almost perfectly. {remedy}"
-        )
-    return sentences
 
 
 def say_left_out(held: Mapping[str, Any]) -> list[str]:

@@ -156,7 +156,7 @@ class Protocol:
             faults.append("the campaign has no name; leave it out (null) where there is none")
         if self.outside not in ("clip", "drop"):
             faults.append(f'outside = "{self.outside}": must be clip or drop')
-        if self.round not in (1, 2):
+        if type(self.round) is not int or self.round not in (1, 2):
             faults.append(f"round {self.round}: must be 1 or 2")
         if [type(end) for end in self.asked] != [int, int] or not 0 <= self.asked[0] < self.asked[1] <= PARTS:
             faults.append(

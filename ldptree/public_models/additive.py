@@ -31,14 +31,16 @@ def take_additive(fitted: Any, encoding: Encoding) -> Ensemble:
     """The stairs of a fitted scikit-learn model on the raw numeric columns of an encoding.
 
     Raises:
-        DataError: it is not fitted, was fitted on other columns, or does not add up over them.
+        DataError: it is not fitted, or does not add up over its columns, which are numbers.
     """
     name, n_columns = type(fitted).__name__, getattr(fitted, "n_features_in_", 0)
     if not n_columns:
         raise DataError(f"base: {name} is not fitted; fit it on public rows first")
     low, high = _ends(encoding)
-    if not n_columns == low.size == encoding.n_encoded:
-        raise DataError(f"base: {name} fitted on {n_columns} columns, the rows have {encoding.n_encoded}")
+    if low.size < n_columns:
+        raise DataError(
+            f"base: {name} adds up over numbers, and some of the columns are categories; take a model of trees"
+        )
     at_low, trees = _scores(fitted, low[None])[0], []
     for column in range(n_columns):
         rows = np.tile(low, (STEPS, 1))

@@ -106,9 +106,13 @@ def take_public(
         X, y: public rows here, encoded; there may be none.
 
     Raises:
-        DataError: as `ensemble.from_sklearn` or `additive.take_additive`, or it was fitted for another kind of label.
+        DataError: as `ensemble.from_sklearn` or `additive.take_additive`; it was fitted on other columns, or for another kind of
+            label.
         ConfigError: it is too large: its size is named.
     """
+    n_columns = getattr(fitted, "n_features_in_", encoding.n_encoded)
+    if n_columns != encoding.n_encoded:
+        raise DataError(f"base: fitted on {n_columns} columns, the rows have {encoding.n_encoded}")
     taken = _take_trees(fitted, encoding) if is_of_trees(fitted) else take_additive(fitted, encoding)
     if hasattr(fitted, "classes_") != (n_classes > 0):
         raise DataError(
@@ -129,10 +133,6 @@ def take_public(
 def _take_trees(fitted: Any, encoding: Encoding) -> Ensemble:
     """Its trees, on encoded columns."""
     raw = from_sklearn(fitted)
-    if raw.feature.max() >= encoding.n_encoded or getattr(fitted, "n_features_in_", 0) != encoding.n_encoded:
-        raise DataError(
-            f"base: fitted on {getattr(fitted, 'n_features_in_', 0)} columns, the rows have {encoding.n_encoded}"
-        )
     threshold = raw.threshold.copy()
     for j, feature in enumerate(encoding.features):
         at = raw.feature == j

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from storage.sql import list_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,6 +64,22 @@ def telling_columns(
     alone = [name for name in features if _tells_alone(values[name], is_class)]
     rest = [name for name in features if name not in alone]
     return alone, _tell_together({name: values[name] for name in rest}, classes, numbers)
+
+
+def say_telling(telling: Mapping[str, Sequence[str]], target: str) -> list[str]:
+    """Name the columns that tell the target too well to be true, alone or together, as scaling saw it in public rows."""
+    remedy = "What is known only afterwards belongs in dataset.drop."
+    sentences = []
+    if names := telling["alone"]:
+        which = f"{names[0]} predicts" if len(names) == 1 else f"each of {list_columns(names)} predicts"
+        sentences.append(
+            f"The label may be given away. By itself {which} {target} almost perfectly. {remedy}"
+        )
+    if names := telling["together"]:
+        sentences.append(
+            f"The label may be given away. Together {list_columns(names)} predict {target} almost perfectly. {remedy}"
+        )
+    return sentences
 
 
 def _tells_alone(values: NDArray[np.float64], is_class: NDArray[np.bool_]) -> bool:

@@ -111,7 +111,7 @@ class _Form:
 
     @property
     def is_instant(self) -> bool:
-        """Whether it reads an offset from UTC, so that hours and days depend on a zone."""
+        """True if it reads an offset from UTC, so that hours and days depend on a zone."""
         return self.expression == _INSTANT or "%z" in self.expression.lower()
 
     def of(self, column: str) -> str:
