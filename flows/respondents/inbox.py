@@ -17,7 +17,7 @@ from flows.respondents.respondents import Respondents
 from ldptree.errors import ArtifactCorrupt
 from schemas.manifest import Manifest, Record
 from schemas.named_files import shown_path
-from storage.reports.published import ANEW, FOLDER, check_terms, close, publish, read_closed
+from storage.reports.published import ANEW, check_terms, close, publish, read_closed
 from tasks.answers.inbox import collect, find_totals, list_segments, receive
 from tasks.answers.receive import OTHER_PROTOCOL
 from tasks.artifacts import check_whole, read_protocol
@@ -59,10 +59,8 @@ class Inbox(Respondents):
         protocol = read_protocol(run.store, question)
         privacy = Privacy(epsilon=protocol.epsilon, epsilon_exact=protocol.epsilon_exact, on_devices=True)
         objects, name, text = run.store.objects, run.config.name, run.store.file(question, "protocol.json")
-        publish(objects, name, number, text.read_bytes(), self._terms, run.config.dataset.question)
-        objects.create(f"{FOLDER}/{name}/{STYLE.name}", STYLE.read_bytes())
-        for file, content in write_actors(privacy, name, is_scored=False).items():
-            objects.put(f"{FOLDER}/{name}/{file}", content)
+        pages = {STYLE.name: STYLE.read_bytes(), **write_actors(privacy, name, is_scored=False)}
+        publish(objects, name, number, text.read_bytes(), self._terms, run.config.dataset.question, pages)
 
     @property
     def _terms(self) -> dict[str, Any]:

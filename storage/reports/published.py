@@ -1,6 +1,7 @@
 """The folder that a web server may serve, for each collection. Protocols under the SHA-256 of their bytes, `collection.json`,
-which says which one is asked and on which terms it was made, and the client for browsers. All are written once, but that
-`collection.json` names the next protocol when a question is closed, which `closed-N.json` says for good.
+which says which one is asked and on which terms it was made, the client for browsers, and the page on who sees what. All are
+written once with the first question. With the next, `collection.json` and that page are written anew; `closed-N.json` says for
+good that a question is closed.
 """
 
 from __future__ import annotations
@@ -69,10 +70,16 @@ def _closed(name: str, number: int) -> str:
 
 
 def publish(
-    objects: ObjectStore, name: str, number: int, protocol: bytes, terms: Mapping[str, Any], question: str
+    objects: ObjectStore,
+    name: str,
+    number: int,
+    protocol: bytes,
+    terms: Mapping[str, Any],
+    question: str,
+    pages: Mapping[str, bytes],
 ) -> str:
     """Publish a question of a collection unless it is published already, and return its object's name. A later one takes the
-    place of the one before, once that is closed. `question`: in words.
+    place of the one before, once that is closed. `question`: in words. `pages`: files that say to whom what is shown.
 
     Raises:
         ProtocolMismatch: the collection was published on other terms, or what was published is no longer there as it was.
@@ -92,6 +99,8 @@ def publish(
         objects.create(place, protocol)
         for file in sorted(CLIENT.iterdir()):
             objects.create(f"{FOLDER}/{name}/{file.name}", file.read_bytes())
+        for page, written in pages.items():
+            objects.put(f"{FOLDER}/{name}/{page}", written)
         write = objects.create if asked is None else objects.put
         write(index, stamped("collection", content))
     closed = read_closed(objects, name, number)
