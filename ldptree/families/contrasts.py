@@ -16,7 +16,7 @@ of, so that a column which looked best by chance has no part in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -163,7 +163,9 @@ def cut_above(
     is_above = values[:, list(columns).index(contrast.feature)] > contrast.threshold
     feature, threshold, left, right = [contrast.feature], [contrast.threshold], [LEAF], [LEAF]
     for half, first in ((False, left), (True, right)):
-        kept = _nodes_of_half(tree, contrast, list(columns), values, is_above, half=half)
+        below = _Half(tree, contrast, list(columns), values, is_above, half)
+        below.keep(0, np.arange(len(values)))
+        kept = below.kept
         place = {node: len(feature) + i for i, node in enumerate(sorted(kept))}
         first[0] = len(feature)
         for node in place:
@@ -174,48 +176,47 @@ def cut_above(
     return Partition.of(feature, threshold, left, right)
 
 
-def _nodes_of_half(
-    tree: Partition,
-    contrast: Contrast,
-    columns: list[int],
-    values: NDArray[np.float32],
-    is_above: NDArray[np.bool_],
-    *,
-    half: bool,
-) -> dict[int, tuple[int, ...]]:
-    """The nodes of a tree that are kept below a half of a contrast, with their children there.
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """A half of a contrast, and the nodes of a tree that are kept below it.
 
-    Args:
+    Attributes:
         tree, contrast, columns: as of `cut_above`.
         values: float32 [n, columns], those of public rows.
         is_above: bool [n], which half each is in.
         half: which half it is.
+        kept: the nodes, with their children there.
     """
-    kept: dict[int, tuple[int, ...]] = {}
 
-    def is_ruled_out(node: int, side: int, there: NDArray[np.intp]) -> bool:
-        """Return whether nobody of the half is on a side of a test where these values are."""
-        if there.size:
-            return not (is_above[there] == half).any()
-        if tree.feature[node] != contrast.feature or bool(side) == half:
-            return False
-        at = float(tree.threshold[node])
-        return at <= contrast.threshold if half else at >= contrast.threshold
+    tree: Partition
+    contrast: Contrast
+    columns: list[int]
+    values: NDArray[np.float32]
+    is_above: NDArray[np.bool_]
+    half: bool
+    kept: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def keep(node: int, here: NDArray[np.intp]) -> int:
-        """The node that stands for this one, where these values are."""
-        if tree.feature[node] == LEAF:
-            kept[node] = ()
+    def keep(self, node: int, here: NDArray[np.intp]) -> int:
+        """Keep a node, or the one that stands for it, where these values are, and those below; return which it is."""
+        feature = int(self.tree.feature[node])
+        if feature == LEAF:
+            self.kept[node] = ()
             return node
-        children, sides = (int(tree.left[node]), int(tree.right[node])), (here, here)
-        if int(tree.feature[node]) in columns:
-            goes_left = values[here, columns.index(int(tree.feature[node]))] <= tree.threshold[node]
+        children, sides = (int(self.tree.left[node]), int(self.tree.right[node])), (here, here)
+        if feature in self.columns:
+            goes_left = self.values[here, self.columns.index(feature)] <= self.tree.threshold[node]
             sides = here[goes_left], here[~goes_left]
             for side in (0, 1):
-                if is_ruled_out(node, side, sides[side]):
-                    return keep(children[1 - side], sides[1 - side])
-        kept[node] = tuple(keep(child, there) for child, there in zip(children, sides, strict=True))
+                if self._is_ruled_out(node, side, sides[side]):
+                    return self.keep(children[1 - side], sides[1 - side])
+        self.kept[node] = tuple(self.keep(child, there) for child, there in zip(children, sides, strict=True))
         return node
 
-    keep(0, np.arange(len(values)))
-    return kept
+    def _is_ruled_out(self, node: int, side: int, there: NDArray[np.intp]) -> bool:
+        """Return whether nobody of the half is on a side of a test where these values are."""
+        if there.size:
+            return not (self.is_above[there] == self.half).any()
+        if self.tree.feature[node] != self.contrast.feature or bool(side) == self.half:
+            return False
+        at = float(self.tree.threshold[node])
+        return at <= self.contrast.threshold if self.half else at >= self.contrast.threshold

@@ -1,5 +1,8 @@
 """A contrast above a tree of cells: which columns are asked about, and which cells are left."""
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -43,6 +46,21 @@ def test_a_half_that_the_tree_tells_apart_a_hair_further_on_is_not_told_apart_tw
     tree = Partition.of([0, -1, 0, -1, -1], [0.625, 0, 0.875, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
     cut = cut_above(tree, Contrast(0, 0.5), rows, [0])
     assert (cut.n_leaves, cut.apply(rows).tolist()) == (3, [0, 0, 1, 2])
+
+
+def test_no_copy_of_the_rows_is_held_when_a_cut_is_made():
+    """A cycle of references would hold one for each depth that is tried, until objects are collected."""
+    rows = np.random.default_rng(1).random((50_000, 4)).astype(np.float32)
+    tree = grow_partition(
+        rows, rows[:, 0] * rows[:, 1], kind="cart", depth=3, n_classes=2, criterion="variance"
+    )
+    gc.disable()
+    tracemalloc.start()
+    cut_above(tree, Contrast(2, 0.5), rows, [0, 1, 2, 3])
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    gc.enable()
+    assert held < rows.nbytes / 100 < rows.nbytes < most
 
 
 def raw_rows(rng, n, *, only_numbers):
