@@ -68,7 +68,8 @@ class TypicalRow:
                 values.append(min(max(value, low), high))
                 text = raw_measured(values[-1], data.units.get(feature.column, ""))
             else:
-                values.append(float(np.nansum(columns[:, : len(feature.levels)], axis=0).argmax()))
+                counts = [np.nansum(columns[:, level]) for level in range(len(feature.levels))]
+                values.append(float(np.argmax(counts)))
                 text = name_level(feature.column, feature.levels[int(values[-1])], data.names)
             words[feature.column] = text
         if classes:

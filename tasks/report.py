@@ -108,7 +108,10 @@ def report(
     store = draft.store
     learned = read_model(store, artifacts["model"])
     asked = [read_published(store, question) for question in questions]
-    evidence = read_evidence(store, config, asked[-1], artifacts, facts["scaled"].get("label_range"))
+    rows, labels = read_scaled(store, artifacts["scaled"])
+    evidence = read_evidence(
+        store, config, asked[-1], artifacts, rows, labels, facts["scaled"].get("label_range")
+    )
     description = learned.describe(evidence)
     last = asked[-1].describe()
     classes = tuple(
@@ -118,7 +121,6 @@ def report(
     digests = {f"question {number}": question.digest for number, question in enumerate(asked, 1)}
     digests |= {"model": learned.digest}
     digests |= {name: artifacts[part].digest for part, name in DIGESTS.items() if part in artifacts}
-    rows, labels = read_scaled(store, artifacts["scaled"])
     whole = find_whole(learned.encoding, rows)
     typical = TypicalRow.of(learned.encoding, config.dataset, rows, labels, whole=whole, classes=classes)
     run = Run(
@@ -147,11 +149,19 @@ def read_evidence(
     config: RunConfig,
     question: Published,
     artifacts: Mapping[str, Manifest],
+    rows: NDArray[np.float32],
+    labels: NDArray[Any],
     label_range: Sequence[float] | None,
 ) -> Evidence:
-    """Read the artifacts beside which the model describes itself, as far as they exist. `question` is the last one."""
+    """Read the artifacts beside which the model describes itself, as far as they exist.
+
+    Args:
+        store, config, artifacts: as of `report`.
+        question: the last one.
+        rows, labels: encoded public rows [n, d] and theirs [n].
+        label_range: the ends of what labels may be.
+    """
     ends = None if label_range is None else (float(label_range[0]), float(label_range[1]))
-    rows, labels = read_scaled(store, artifacts["scaled"])
     evidence = Evidence(names=config.dataset.names, rows=rows, label_range=ends)
     if "shown" in artifacts:
         curves = read_curves(store, artifacts["curves"])
