@@ -62,6 +62,10 @@ class AssumedRangeWarning(UserWarning):
     """
 
 
+class DistilledBaseWarning(UserWarning):
+    """A public model of one's own cannot be published as it is, so that trees stand for it, and how far off they are."""
+
+
 def _short(line: str) -> str:
     half = LONGEST_LINE // 2
     return line if len(line) <= LONGEST_LINE else f"{line[:half]}...{line[-half:]}"

@@ -267,8 +267,9 @@ class CorrectionSettings(TreeSettings):
     base: Literal["auto", "blend", "forest", "boosting", "tree"] | Fitted = "auto"
     """The public model: "auto" is "blend", a mean of forests, boosted trees and a linear model weighted by their errors on
     public rows that they were not fitted on; "tree" is one smoothed tree, which knows its own uncertainty. In Python also a
-    fitted scikit-learn tree, forest, histogram boosting, or linear or logistic model (also behind scalers), whose training rows
-    you declare public (in a `FrozenEstimator` inside searches, which clone it otherwise). Without public rows a constant.
+    fitted scikit-learn model, whose training rows you declare public (in a `FrozenEstimator` inside searches, which clone it
+    otherwise): a tree, forest, histogram boosting, or linear or logistic model (also behind scalers) as it is, any other as a
+    blend that is fitted to its answers. Without public rows a constant.
     """
     label_levels: Auto | Annotated[int, Limits(2, 1024)] = "auto"
     """The number of levels to which the public model's error on a row is rounded before it is reported."""

@@ -6,6 +6,7 @@ What lives here: the bases, out-of-fold errors, the size in a protocol. What doe
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.encoding import Encoding, Feature, NumericFeature, scale
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import ConfigError, DataError, DistilledBaseWarning
 from ldptree.limits import MAX_PROTOCOL_BYTES
 from ldptree.models.ensemble import Ensemble, from_sklearn, is_of_trees
 from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.public_models import BASES, WEIGHTED_BASES
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.additive import raw_rows, take_additive
-from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, N_TREES, fit_blend
+from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, MOST_WEIGHED_ON, N_TREES, fit_blend
 from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def fit_public(
     if base == "boosting":
         return _within(_boosted(X, y, n_classes, weights), max_bytes)
     if base == "blend" and len(X) >= FEWEST_ROWS:
-        return _within(_blend(X, y, n_classes, max_bytes), max_bytes)
+        return _within(_blend(X, wanted, n_classes, max_bytes), max_bytes)
     return _within(_forest(X, y, n_classes, max_bytes, weights), max_bytes)
 
 
@@ -95,10 +96,11 @@ def take_public(
     n_classes: int = 0,
     max_bytes: int = MAX_PROTOCOL_BYTES,
 ) -> PublicModel:
-    """A fitted scikit-learn model of trees, or one that adds up over columns (`public_models.additive`), on raw numeric columns,
-    whose rows its owner declares public.
+    """A fitted scikit-learn model on raw numeric columns, whose rows its owner declares public.
 
-    Its errors are those of clones, fitted on folds of the public rows here, which may be the ones it was fitted on.
+    One of trees, or that adds up over columns (`public_models.additive`), is taken as it is. In place of any other stands a blend
+    of trees, fitted to its answers to the public rows here; a `DistilledBaseWarning` says how far off that is. Errors are those
+    of clones, fitted on folds of the public rows here, which may be the ones it was fitted on.
 
     Args:
         fitted: the model; its classes are 0 .. n_classes - 1 in the order of `classes_`.
@@ -107,7 +109,7 @@ def take_public(
 
     Raises:
         DataError: as `ensemble.from_sklearn` or `additive.take_additive`; it was fitted on other columns, or for another kind of
-            label.
+            label; or there are too few public rows for a blend in its place.
         ConfigError: it is too large: its size is named.
     """
     n_columns = getattr(fitted, "n_features_in_", encoding.n_encoded)
@@ -119,6 +121,8 @@ def take_public(
             f"base: {type(fitted).__name__} is for another kind of label; take a "
             f"{'classifier' if n_classes else 'regressor'}"
         )
+    if taken is None:
+        return _within(_distil(fitted, encoding, X, y, n_classes, max_bytes), max_bytes)
     ensemble = _one_share(taken, n_classes)
     errors = np.empty((0, n_outputs(n_classes)))
     if len(X) > 1:
@@ -128,6 +132,34 @@ def take_public(
         rows = X if is_of_trees(fitted) else raw_rows(encoding, X)
         errors = _out_of_fold(lambda some: clone(fitted).fit(rows[some], y[some]), rows, y, n_classes)
     return _within(PublicModel(ensemble=ensemble, errors=errors, n_classes=n_classes), max_bytes)
+
+
+def _distil(
+    fitted: Any, encoding: Encoding, X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int
+) -> PublicModel:
+    """The blend that answers most like a fitted model; its errors are those of the model's clones and its own, together."""
+    from sklearn.base import clone
+
+    name = type(fitted).__name__
+    if len(X) < FEWEST_ROWS:
+        raise DataError(
+            f"base: {name} is no sum over its columns; trees stand for such a model, and need {FEWEST_ROWS} public rows to be "
+            f"fitted to it, of which there are {len(X)}"
+        )
+    few = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:MOST_WEIGHED_ON])
+    X, y = X[few], y[few]
+    rows = raw_rows(encoding, X)
+    answers = fitted.predict_proba(rows)[:, n_classes == 2 :] if n_classes else fitted.predict(rows)[:, None]
+    blend = _blend(X, np.asarray(answers, dtype=np.float64), n_classes, max_bytes)
+    off = float(np.sqrt(np.mean(blend.errors**2)))
+    warnings.warn(
+        f"base: {name} is no sum over its columns, so {blend.ensemble.roots.size} trees stand for it. On public rows that they "
+        f"were not fitted on their {'shares' if n_classes else 'answers'} are {off:.2g} off its own, root mean square.",
+        DistilledBaseWarning,
+        stacklevel=2,
+    )
+    errors = _out_of_fold(lambda some: clone(fitted).fit(rows[some], y[some]), rows, y, n_classes)
+    return replace(blend, errors=errors + blend.errors)
 
 
 def _take_trees(fitted: Any, encoding: Encoding) -> Ensemble:
@@ -258,9 +290,10 @@ def _forest_size(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> tu
         min_rows = max(min_rows + 1, int(min_rows * FEWEST_TREES * per_tree / aim))
 
 
-def _blend(X: Rows, y: NDArray[Any], n_classes: int, max_bytes: int) -> PublicModel:
-    unit = 1.0 if n_classes else unit_of(y)
-    blend = fit_blend(X, indicators(y, n_classes) / unit, is_class=n_classes > 0, max_bytes=max_bytes)
+def _blend(X: Rows, wanted: Floats, n_classes: int, max_bytes: int) -> PublicModel:
+    """The blend of numbers or shares [n, M]."""
+    unit = 1.0 if n_classes else unit_of(wanted[:, 0])
+    blend = fit_blend(X, wanted / unit, is_class=n_classes > 0, max_bytes=max_bytes)
     ensemble = blend.ensemble
     if unit != 1.0:
         ensemble = replace(ensemble, value=ensemble.value * unit, offset=ensemble.offset * unit)

@@ -1,5 +1,7 @@
 """The public model: out-of-fold errors are honest, fitted models are taken as they are, and sizes are kept."""
 
+import re
+
 import joblib
 import numpy as np
 import pytest
@@ -7,13 +9,14 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, SplineTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from ldptree.encoding import Encoding, NumericFeature
-from ldptree.errors import ConfigError, DataError
+from ldptree.errors import ConfigError, DataError, DistilledBaseWarning
 from ldptree.estimators.holders import encoding_of
 from ldptree.models.ensemble import from_sklearn
 from ldptree.public_models import BASES
@@ -261,15 +264,40 @@ def test_a_fitted_model_that_adds_up_over_columns_is_taken_within_a_twentieth(n_
     ("fitted", "said"),
     [
         (SVC(), "SVC has no shares of classes"),
-        (KNeighborsClassifier(), "does not add up over its columns .* distil it into trees"),
         (LogisticRegression(), "LogisticRegression is not fitted"),
     ],
 )
-def test_a_model_that_is_no_sum_over_columns_is_refused_with_what_to_do(fitted, said):
+def test_a_model_that_has_no_answers_is_refused_with_what_to_do(fitted, said):
     X, y = rows(200, n_classes=2)
     model = fitted if "not fitted" in said else clone(fitted).fit(X, y)
     with pytest.raises(DataError, match=said):
         take_public(model, unit(), X, y, n_classes=2)
+
+
+OTHERS = [
+    (0, KNeighborsRegressor(20)),
+    (0, make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(20,), max_iter=2000, random_state=0))),
+    (2, make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=2000, random_state=0))),
+    (3, KNeighborsClassifier(20)),
+]
+
+
+@pytest.mark.parametrize(("n_classes", "fitted"), OTHERS, ids=lambda part: str(part)[:9])
+def test_trees_stand_for_any_other_model_and_it_is_said_how_far_off_they_are(n_classes, fitted):
+    """Its errors are those of the trees on labels of rows that neither was fitted on."""
+    X, y = rows(1500, n_classes=n_classes)
+    fitted = clone(fitted).fit(X[:500], y[:500])
+    with pytest.warns(DistilledBaseWarning, match="trees stand for it") as said:
+        model = take_public(fitted, unit(), X[:500], y[:500], n_classes=n_classes)
+    off = float(re.search(r"are ([\d.e+-]+) off its own", str(said[0].message))[1])
+    wanted = fitted.predict_proba(X[500:]) if n_classes else fitted.predict(X[500:])[:, None]
+    found, wanted = model.answers(X[500:]), wanted[:, 1:] if n_classes == 2 else wanted
+    assert np.sqrt(np.mean((found - wanted) ** 2)) == pytest.approx(off, rel=0.35)
+    assert off < 0.35 * np.std(wanted)
+    fresh = indicators(y[500:], n_classes) - found
+    assert np.mean(model.errors**2) == pytest.approx(np.mean(fresh**2), rel=0.3)
+    with pytest.raises(DataError, match="need 10 public rows to be fitted to it, of which there are 5"):
+        take_public(fitted, unit(), X[:5], y[:5], n_classes=n_classes)
 
 
 def test_a_fitted_model_of_another_kind_is_refused():
