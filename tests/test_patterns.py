@@ -284,14 +284,16 @@ LOCAL = {"scheme": "s3", "grouped": r"[0-9]{1,3}(?:,[0-9]{3})+|", "point": r"\."
 def patterns():
     """Place, pattern, method and flags of every one that the product compiles, or matches with at once."""
     for file in FILES:
+        if "re." not in source(file):
+            continue
         names = {}
         for node in ast.walk(ast.parse(source(file))):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 names[getattr(node.value, "lineno", 0)] = node.targets[0].id
-            if not isinstance(node, ast.Call) or not re.fullmatch(r"re\.(\w+)", ast.unparse(node.func)):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
-            function = ast.unparse(node.func)[3:]
-            if function not in FUNCTIONS:
+            function = node.func.attr
+            if ast.unparse(node.func.value) != "re" or function not in FUNCTIONS:
                 continue
             module = importlib.import_module(".".join(Path(file).with_suffix("").parts))
             pattern, *flags = (

@@ -205,6 +205,7 @@ def packed(payload):
 
 
 HONEST = 20
+BOMB = gzip.compress(bytes(2**27), 1)
 OF_OTHERS = {
     "forged": ({"id": "f" * 32, "report": packed(b"\xff" * 4)}, "1 impossible under"),
     "another report under an id": ({"id": None}, "1 another report under the same id"),
@@ -217,8 +218,8 @@ OF_OTHERS = {
     "a line without an end": (("b.jsonl", b"x" * 2**26), "a line in it has more than 16,777,216 bytes"),
     "truncated": (("b.jsonl", b'{"protocol": "0'), "1 not a report"),
     "no JSON": (("b.jsonl", b"{}\nnothing\n\n"), "2 not a report"),
-    "a gzip bomb": (("b.jsonl", gzip.compress(bytes(2**27))), "not a report"),
-    "a gzip bomb by its name": (("b.jsonl.gz", gzip.compress(bytes(2**27))), "there is 1 other, as"),
+    "a gzip bomb": (("b.jsonl", BOMB), "not a report"),
+    "a gzip bomb by its name": (("b.jsonl.gz", BOMB), "there is 1 other, as"),
     "a name that is no text": ((os.fsdecode(b"\xff.jsonl"), b"{}"), "there is 1 other, as"),
     "replayed": (None, "16 received before"),
     "an open segment": ((f"b.jsonl{OPEN}", b"{}"), ""),

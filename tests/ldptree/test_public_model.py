@@ -276,7 +276,12 @@ def test_a_model_that_has_no_answers_is_refused_with_what_to_do(fitted, said):
 
 OTHERS = [
     (0, KNeighborsRegressor(20)),
-    (0, make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(20,), max_iter=2000, random_state=0))),
+    (
+        0,
+        make_pipeline(
+            StandardScaler(), MLPRegressor(hidden_layer_sizes=(20,), max_iter=2000, random_state=0)
+        ),
+    ),
     (2, make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=2000, random_state=0))),
     (3, KNeighborsClassifier(20)),
 ]
