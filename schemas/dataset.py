@@ -138,7 +138,7 @@ class DatasetSpec(Table):
     columns: Names = ()
     """The column names of a file without a header."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """The character between cells, detected by default."""
+    """The character between cells, by default a comma, or what splits the first line where no comma does."""
     encoding: str | None = None
     """The encoding of a text that is not UTF-8, such as "windows-1252" or "utf-16"."""
     skip: int = Field(default=0, ge=0)

@@ -51,7 +51,7 @@ class NamedFile:
             return {}
         keys = {
             "encoding": layout.encoding,
-            "delimiter": layout.delimiter if layout.delimiter != layout.default else None,
+            "delimiter": layout.delimiter if layout.delimiter != "," else None,
             "skip": layout.skip,
             "sheet": self.sheet,
             "columns": layout.columns,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ldptree.errors import DataError
 from storage.raw.formats.contents import BLOCK, open_text
-from storage.raw.raw_files import DELIMITERS, likely_delimiter
+from storage.raw.raw_files import DELIMITERS
 
 MOST_READ, LAST_BYTES = 256 << 10, 4 << 10
 """Bytes of the beginning and of the end of a text from which the layout is told."""
@@ -43,7 +43,6 @@ class Layout:
     Attributes:
         encoding: of a text that is not UTF-8.
         delimiter: what stands between fields.
-        default: the delimiter that a run would take.
         skip: lines above the header, or above the first row where `columns` are named.
         columns: names, where the file has no line with a name for each column.
         has_header: whether there are names in the file.
@@ -51,7 +50,6 @@ class Layout:
 
     encoding: str | None = None
     delimiter: str
-    default: str
     skip: int = 0
     columns: tuple[str, ...] = ()
     has_header: bool = True
@@ -71,9 +69,8 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
     )
     tail = end.decode(whole.replace("utf-16", _wide(start)), errors="ignore").removeprefix("\n")  # of a \r\n
     text = text[: text.rfind("\n") + 1] or text if len(start) == MOST_READ else text
-    default = likely_delimiter(path, text)
     try:
-        delimiter = _delimiter(text, default)
+        delimiter = _delimiter(text)
         records = [*islice(_records(text, delimiter), LOOKED_AT)]
         if not records:
             return None
@@ -85,14 +82,12 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
                 '"line") and take the fields out of it in dataset.derive.'
             )
         _check_lines(name, text, tail, delimiter, n_fields, len(start) == MOST_READ)
-        place, skip, columns, has_header = _find_names(name, text, records, n_fields, delimiter, target)
+        skip, columns, has_header = _find_names(name, text, records, n_fields, delimiter, target)
     except csv.Error:
         return None
-    below = "".join(io.StringIO(text, newline=None).readlines()[skip:])
     return Layout(
         encoding=encoding,
         delimiter=delimiter,
-        default=likely_delimiter(path, below) if place else default,
         skip=skip,
         columns=columns,
         has_header=has_header,
@@ -139,8 +134,8 @@ def _check_lines(name: str, text: str, tail: str, delimiter: str, n_fields: int,
 
 def _find_names(
     name: str, text: str, records: Sequence[list[str]], n_fields: int, delimiter: str, target: str
-) -> tuple[int, int, tuple[str, ...], bool]:
-    """Return the number of the record with the names, the lines to skip, names to give, and whether there is a header."""
+) -> tuple[int, tuple[str, ...], bool]:
+    """Return the lines to skip, names to give, and whether there is a header."""
     typical = sorted(map(_filled, records))[len(records) // 2]
     place = next(
         (
@@ -164,7 +159,7 @@ def _find_names(
     if holds_values(names) and (target not in names or _NUMBER.fullmatch(target)):
         place = place if is_title else 0
         named = tuple(f"column_{index + 1}" for index in range(n_fields))
-        return place, _line_of(text, delimiter, place), named, False
+        return _line_of(text, delimiter, place), named, False
     n_below = _count_subheaders(rows)
     if n_below and "" in names and len(rows[0]) == len(names):
         names = _join_names(names, rows[0])
@@ -174,8 +169,8 @@ def _find_names(
     is_broken = any(_ENDS.search(cell) for cell in names)
     if n_below or lacks_name or is_broken or len({*map(str.lower, names)}) < len(names):
         given = tuple(cell or f"unnamed_{index + 1}" for index, cell in enumerate(deduplicate_names(names)))
-        return place, _line_of(text, delimiter, place + 1 + n_below), given, True
-    return place, _line_of(text, delimiter, place) if place else 0, (), True
+        return _line_of(text, delimiter, place + 1 + n_below), given, True
+    return _line_of(text, delimiter, place) if place else 0, (), True
 
 
 def _is_total(record: Sequence[str]) -> bool:
@@ -219,14 +214,16 @@ def deduplicate_names(names: Sequence[str]) -> list[str]:
     return given
 
 
-def _delimiter(text: str, default: str) -> str:
-    """The delimiter that splits most records alike; the default where it does, and splits the first record, too."""
-    split = {mark: [*islice(_records(text, mark), LOOKED_AT)] for mark in (default, *DELIMITERS)}
-    fits = {mark: _fit(records) for mark, records in split.items()}
-    if fits[default] > 1 and len(split[default][0]) > 1 and not split[default][0][0].startswith("# "):
-        return default
-    best = max(fits, key=lambda mark: fits[mark])
-    return best if fits[best] > 1 else default
+def _delimiter(text: str) -> str:
+    """The delimiter that splits most records alike, and the first of them into most fields."""
+
+    def fit(mark: str) -> tuple[int, int, int]:
+        records = [*islice(_records(text, mark), LOOKED_AT)]
+        n_fields, n_names = _fit(records), len(records[0]) if records else 0
+        is_remark = n_fields < 2 or records[0][0].startswith("# ")
+        return 1 if is_remark else n_names, n_fields if n_fields > 1 else 0, n_names
+
+    return max(DELIMITERS, key=fit)
 
 
 def _is_split_at_blanks(text: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -139,41 +139,24 @@ def _of(name: str) -> str:
 
 
 def _open(path: Path, rows: RowFormat, needed: Sequence[set[str]]) -> RawFile:
-    """The file, with its header or with the names that the run gave to its columns. Raises DataError.
-
-    A first line that has one of each set `needed` is a header.
-    """
-    delimiter, skip = rows.delimiter, rows.skip
-    sheets = rows.sheet if file_kind(path) == "workbook" else ()
-    fields_below = partial(raw_files.first_fields, path, sheets=sheets, encoding=rows.encoding)
-    if skip and not any(any_of.isdisjoint(fields_below()) for any_of in needed):
-        skip = 0
-    first = partial(fields_below, skip=skip)
-    if delimiter is not None and len(first(delimiter)) < 2:
-        delimiter = None  # told from the file
-    names: tuple[str, ...] = ()
-    fields = first(delimiter) if rows.columns else []
-    if fields and any(any_of.isdisjoint(fields) for any_of in needed):
-        names = rows.columns
-        if len(fields) == len(names) - 1:
-            names = tuple(name for name in names if name != rows.target)
-        if len(fields) != len(names):
-            raise DataError(
-                f"{path}: {len(fields)} columns and no header; the rows that were learned from had {len(rows.columns)}. "
-                "Write as many, or leave out the label, or add a header."
-            )
-    return raw_files.inspect(
+    """The file as the run's own was written; or below a header, which has one of each set `needed`. Raises DataError."""
+    read = partial(
+        raw_files.inspect,
         path,
-        delimiter=delimiter,
-        columns=names,
+        delimiter=rows.delimiter,
         nulls=rows.nulls,
         missing=rows.missing,
         encoding=rows.encoding,
         timezone=rows.timezone,
-        skip=skip,
-        sheets=sheets,
+        sheets=rows.sheet if file_kind(path) == "workbook" else (),
         needs_rows=False,
     )
+    if rows.skip or rows.columns:
+        with suppress(DataError):
+            names = read(is_whole=False).columns
+            if not any(any_of.isdisjoint(names) for any_of in needed):
+                return read()
+    return read(skip=rows.skip, columns=rows.columns)
 
 
 def _check_columns(

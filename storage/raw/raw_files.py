@@ -221,31 +221,6 @@ def of_table(table: Any, name: str) -> RawFile:
     return RawFile(path=path, kind="table", columns=names, families=families, table=table)
 
 
-def first_fields(
-    path: Path,
-    delimiter: str | None = None,
-    *,
-    skip: int = 0,
-    sheets: Sequence[str] = (),
-    encoding: str | None = None,
-) -> list[str]:
-    """The fields of the first line below `skip` others that is not blank, split at `delimiter` or at what splits it into most.
-
-    None of a Parquet. Raises DataError where the start tells already that the file cannot be read.
-    """
-    place = path
-    if file_kind(path) in ("text", "gzip") and encoding is None:
-        check_start(path)
-    else:
-        content = read_content(path, sheets=sheets, encoding=encoding)
-        if content.kind == "parquet":
-            return []
-        place, delimiter = content.place, content.delimiter or delimiter
-    start = _lines_below(_start_of(place), skip)
-    records = _first_records(start, delimiter or _delimiter(path, start, None, 0))
-    return [cell.strip() for cell in records[0]] if records else []
-
-
 def check_start(path: Path) -> None:
     """Raise DataError if the first block of a file already shows that it cannot be read, at no cost in time."""
     if file_kind(path) in ("text", "gzip"):
@@ -384,7 +359,7 @@ def _inspect_csv(
     if "\n" not in start and "\r" not in start and len(start) >= LONGEST_LINE // 4:
         raise DataError(f"{path.name}: not a CSV file: no line ends within the first 2 MiB.")
     table = _lines_below(start, content.skip)
-    delimiter = _delimiter(path, table, delimiter, len(names))
+    delimiter = _delimiter(path.name, table, delimiter)
     records = _first_records(table, delimiter)
     if not records:
         blank = "the file is empty: nothing but blank lines."
@@ -441,11 +416,6 @@ def _check_fields(file: RawFile) -> None:
                     )
 
 
-def likely_delimiter(path: Path, start: str) -> str:
-    """Return the character that splits the first line of a text into most fields."""
-    return _delimiter(path, start, None, 0)
-
-
 def _first_records(start: str, delimiter: str) -> list[list[str]]:
     """The first two records that are not blank."""
     records: list[list[str]] = []
@@ -460,19 +430,18 @@ def _first_records(start: str, delimiter: str) -> list[list[str]]:
     return records
 
 
-def _delimiter(path: Path, start: str, given: str | None, n_names: int) -> str:
-    """The delimiter given, or the one that splits the first line into most fields. Raises DataError."""
-    fields = {mark: len((_first_records(start, mark) or [[""]])[0]) for mark in DELIMITERS}
-    best = max(DELIMITERS, key=lambda mark: (fields[mark] == n_names, fields[mark]))
+def _delimiter(name: str, start: str, given: str | None) -> str:
+    """The delimiter that is given, else a comma; where that does not split the first line, and none is given, what does."""
+    fields = {mark: len((_first_records(start, mark) or [[""]])[0]) for mark in (given or ",", *DELIMITERS)}
+    best = max(DELIMITERS, key=lambda mark: fields[mark])
+    if fields[given or ","] > 1 or fields[best] == 1:
+        return given or ","
     if given is None:
-        return "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") and fields["\t"] > 1 else best
-    n_given = len((_first_records(start, given) or [[""]])[0])
-    if n_given == 1 and fields[best] > 1:
-        raise DataError(
-            f"{path.name}: split at {given!r} the first line has one column, split at {DELIMITER_NAMES[best]} it has "
-            f"{fields[best]}. Set dataset.delimiter = {best!r}, or leave it out."
-        )
-    return given
+        return best
+    raise DataError(
+        f"{name}: split at {given!r} the first line has one column, split at {DELIMITER_NAMES[best]} it has {fields[best]}. "
+        f"Set dataset.delimiter = {best!r}, or write the file with {given!r} between fields."
+    )
 
 
 def _inspect_parquet(path: Path, content: Content, needs_rows: bool) -> RawFile:

@@ -28,7 +28,7 @@ LAID_OUT = {
     ),
     "remarks.tsv": (
         "# made by hand, v3\n# x, z\nx\tz\ty\n" + '1.5\t"a, b"\tyes\n0.5\t"c, d"\tno\n' * 30,
-        {"skip": 2},
+        {"delimiter": "\t", "skip": 2},
         60,
     ),
     "units.csv": (

@@ -102,10 +102,9 @@ def sheet(rides, path):
 
 SOURCES = {
     "a workbook": sheet,
-    "no label, other delimiter": lambda rides, path: text(
-        rides.drop("paid"), path, separator="|", include_header=False
+    "a header, other order": lambda rides, path: text(
+        rides.select("firm", "miles", "started"), path, separator=";"
     ),
-    "a header, other order": lambda rides, path: text(rides.select("firm", "miles", "started"), path),
     "Parquet": parquet,
     "polars": lambda rides, _: as_numbers(rides).with_columns(pl.col("firm").cast(pl.Categorical)),
     "pandas": lambda rides, _: as_numbers(rides).to_pandas(),
@@ -173,10 +172,10 @@ def test_a_text_in_another_encoding_with_lines_above_its_header_is_read_by_keys(
     run, rides, answers, tmp_path
 ):
     path = tmp_path / "rides.csv"
-    path.write_bytes(f"Fahrten im März\n\n{rides.write_csv()}".encode("utf-16"))
+    path.write_bytes(f"Fahrten im März\n\n{rides.write_csv(separator=';')}".encode("utf-16"))
     with pytest.raises(DataError, match=r'UTF-16 text\. Set dataset\.encoding = "utf-16"'):
         run.predict(path)
-    spec = {"encoding": "utf-16", "skip": 2}
+    spec = {"encoding": "utf-16", "skip": 2, "columns": ()}
     rows = row_format_of(run.model).model_copy(update=spec)
     raw = list(OtherRows.of(path, run.model.encoding, rows, "rides.csv").batches())
     assert [*run.model.predict_columns(np.vstack(raw))[0][1]] == answers["prediction"].to_pylist()
@@ -219,13 +218,20 @@ def test_a_frame_that_arrow_cannot_hold_is_refused_by_its_column(run, rides):
 
 def test_files_that_are_no_rows_are_refused_and_no_rows_have_no_answers(run, rides, tmp_path):
     path = tmp_path / "rows.csv"
-    for content, message in (("", "the file is empty"), ("a,b\n1,2\n", "2 columns and no header")):
+    for content, message in (
+        ("", "the file is empty"),
+        ("a;b\n1;2\n", r"the first line has 2 fields, dataset\.columns names 5"),
+        (
+            rides.write_csv(),
+            r"has one column, split at a comma it has 5.*or write the file with ';' between fields",
+        ),
+    ):
         path.write_text(content)
         with pytest.raises(DataError, match=message):
             run.predict(path)
     with pytest.raises(ConfigError, match="predict: a value of type int is no source"):
         run.predict(3)
-    path.write_text("started,miles,firm\n")
+    path.write_text("started;miles;firm\n")
     assert run.predict(path).num_rows == len(run.predict(as_numbers(rides).head(0))) == 0
 
 

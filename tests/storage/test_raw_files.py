@@ -37,9 +37,6 @@ def rows_of(file, columns=None):
     ("content", "name"),
     [
         (TEXT, "a.csv"),
-        (TEXT.replace(",", ";"), "a.csv"),
-        (TEXT.replace(",", "|"), "a.txt"),
-        (TEXT.replace(",", "\t"), "a.tsv"),
         (TEXT.replace("\n", "\r\n"), "a.csv"),
         ("\ufeff" + TEXT, "a.csv"),
         ("\n" + TEXT + "\n", "a.csv"),
@@ -141,6 +138,12 @@ def test_a_file_that_cannot_be_used_is_told_by_name_and_fault(tmp_path, content,
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("mark", [";", "|", "\t", ":"])
+def test_a_delimiter_is_what_it_is_said_to_be(tmp_path, mark):
+    file = raw_files.inspect(written(tmp_path, TEXT.replace(",", mark)), delimiter=mark)
+    assert (file.columns, rows_of(file)) == (("a", "b"), [("1", "x"), ("2", "y")])
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("blank", ["", " ", "\x0c"])
 def test_blank_lines_above_a_header_are_no_rows_whatever_ends_them(tmp_path, end, blank):
@@ -161,7 +164,10 @@ def test_a_wrong_delimiter_is_told_with_the_right_one(tmp_path):
     path = written(tmp_path, TEXT.replace(",", ";"))
     with pytest.raises(DataError, match=r"has one column, split at a semicolon it has 2.*delimiter = ';'"):
         raw_files.inspect(path, delimiter=",")
-    assert raw_files.inspect(path, delimiter=";").columns == ("a", "b")
+    for given in (";", None):
+        assert raw_files.inspect(path, delimiter=given).columns == ("a", "b")
+    commas = written(tmp_path, "a,b;c;d\n1,2;3;4\n")
+    assert raw_files.inspect(commas).columns == ("a", "b;c;d")
 
 
 def test_files_of_one_set_must_have_the_same_columns(tmp_path):

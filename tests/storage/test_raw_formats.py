@@ -65,7 +65,11 @@ def refusal(path, **how):
         (workbook({"S": [["title"], [], *TABLE]}), "a.xlsx", {"skip": 2}),
         ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}),
         ("A table\n\n1.5,x\n2,y z\n", "a.csv", {"skip": 1, "columns": ("a", "b")}),
-        (zipped(**{"in/a.csv": "a;b\n1.5;x\n2;y z\n", "__MACOSX/in/._a.csv": "\0"}), "a.zip", {}),
+        (
+            zipped(**{"in/a.csv": "a;b\n1.5;x\n2;y z\n", "__MACOSX/in/._a.csv": "\0"}),
+            "a.zip",
+            {"delimiter": ";"},
+        ),
     ],
 )
 def test_a_table_is_the_same_in_every_format(tmp_path, content, name, how):
