@@ -189,6 +189,82 @@ def _expression_type(text: str, column_types: tuple[tuple[str, str], ...], key: 
     return str(rows[0][1])
 
 
+_HAS_OFFSET = ":[0-9.]+ ?([A-Za-z][A-Za-z_/]*|[+-][0-9:]+)$"
+"""The end of a text that names an instant, a time with an offset from UTC or the name of a zone behind it."""
+
+
+@lru_cache(maxsize=256)
+def by_clock(text: str, zone: str) -> str:
+    """Return a checked expression in which each instant is what a clock in `zone` shows then, whatever the session's zone is.
+
+    A cast to TIMESTAMP or DATE alone would drop the offset that stands in a text, and the hour of a TIMESTAMPTZ is the session's.
+    A text without an offset is what the clock shows. `epoch` and `timezone` take the instant itself.
+    """
+    tree = _parse(text, "")
+    try:
+        read = _by_clock(tree, zone)
+    except RecursionError:
+        raise ConfigError(f"{text[:60]} ...: the expression is nested too deeply") from None
+    return text if read == tree else _unparse(read)
+
+
+def _by_clock(node: Any, zone: str, *, is_instant: bool = False) -> Any:
+    if isinstance(node, list):
+        return [_by_clock(each, zone, is_instant=is_instant) for each in node]
+    if not isinstance(node, dict):
+        return node
+    kind, function = node.get("class"), str(node.get("function_name", "")).lower()
+    is_inside = function in ("epoch", "timezone") if kind else is_instant
+    read = {key: _by_clock(value, zone, is_instant=is_inside) for key, value in node.items()}
+    if function.endswith("strptime"):
+        is_instant |= "%z" not in json.dumps(node["arguments"][1:]).lower()
+        return read if is_instant else _filled(f"timezone({literal(zone)}, moment)", read)
+    to = str(node["type_expr"]["type_name"]).upper() if kind == "CAST" else ""
+    if to not in ("TIMESTAMPTZ", "TIMESTAMP", "DATETIME", "DATE"):
+        return read
+    if to != "TIMESTAMPTZ" and node["child"]["class"] == "CONSTANT":
+        return read
+    cast = "TRY_CAST" if node.get("try_cast") else "CAST"
+    instant = f"{cast}(moment AS TIMESTAMPTZ)"
+    shown = f"{cast}(moment AS {'TIMESTAMP' if to == 'TIMESTAMPTZ' else to})"
+    if to == "TIMESTAMPTZ" and is_instant:
+        shown = f"timezone({literal(zone)}, {shown})"
+    else:
+        instant = f"timezone({literal(zone)}, {instant})"
+        instant = f"CAST({instant} AS DATE)" if to == "DATE" else instant
+    has_offset = f"regexp_matches(CAST(moment AS VARCHAR), {literal(_HAS_OFFSET)})"
+    return _filled(f"CASE WHEN {has_offset} THEN {instant} ELSE {shown} END", read["child"])
+
+
+def _filled(template: str, moment: Any) -> Any:
+    """The tree of a template whose columns are all `moment`, another tree."""
+
+    def fill(node: Any) -> Any:
+        if isinstance(node, list):
+            return [fill(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        return (
+            moment if node.get("class") == "COLUMN_REF" else {key: fill(value) for key, value in node.items()}
+        )
+
+    return fill(_parse(template, ""))
+
+
+def _unparse(expression: Any) -> str:
+    """The text of a syntax tree."""
+    node = {
+        "type": "SELECT_NODE",
+        "cte_map": {},
+        "select_list": [expression],
+        "from_table": {"type": "EMPTY"},
+    }
+    statement = {"error": False, "statements": [{"node": node | {"aggregate_handling": "STANDARD_HANDLING"}}]}
+    with scratch_cursor() as cursor:
+        answer = cursor.execute("SELECT json_deserialize_sql(?::VARCHAR)", [json.dumps(statement)]).fetchall()
+    return str(answer[0][0]).removeprefix("SELECT ")
+
+
 def _parse(text: str, key: str) -> dict[str, Any]:
     """The syntax tree of one expression. Raises ConfigError."""
     if not text.strip():

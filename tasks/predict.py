@@ -28,7 +28,7 @@ from storage.frames import FRAME
 from storage.raw import raw_files
 from storage.raw.other_rows import OtherRows
 from storage.raw.typed_rows import SQL_TYPES
-from storage.sql import UTC, check_predicate, literal, quote
+from storage.sql import UTC, by_clock, check_predicate, literal, quote
 
 DERIVED, OWN = "ldptree derived", "ldptree row"
 """In SQL, the table with its derived columns, and a whole row of the table."""
@@ -122,11 +122,9 @@ def export_sql(model: Model, table: str) -> str:
         is_there = f"CASE WHEN {text} NOT IN ({missing}) THEN {text} END"
         raw.append(f"TRY_CAST({is_there} AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}")
     derived = [
-        f"TRY_CAST(TRY(({text}\n)) AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}"
+        f"TRY_CAST(TRY(({by_clock(text, rows.timezone or UTC)}\n)) AS {SQL_TYPES[rows.types[name]]}) AS {quote(name)}"
         for name, text in made.items()
     ]
-    if any("TIMESTAMPTZ" in text.upper() or "%Z" in text.upper() for text in made.values()):
-        about += f"\n-- Hours and days are those of one zone, also here: SET TimeZone = {literal(rows.timezone or UTC)} first."
     others = f"COLUMNS(lambda name: name NOT IN ({', '.join(map(literal, made))}))"
     return (
         f"{about}\nWITH {quote(DERIVED)} AS (\n  SELECT unnest({quote(OWN)}), {', '.join(derived)}\n"

@@ -19,7 +19,7 @@ from storage.raw import raw_files, typed_rows
 from storage.raw.raw_files import INTERNAL, RawFile
 from storage.raw.recognition.findings import HEAD, LEVELS_LISTED, SPREAD, ColumnSample
 from storage.raw.typed_rows import PUBLIC, TypeEvidence, count_evidence
-from storage.sql import quote
+from storage.sql import UTC, by_clock, quote
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,7 +93,8 @@ class PublicRows:
         named = ", ".join(
             f"{quote(alias)} AS {quote(column)}" for alias, column in zip(raw, columns, strict=True)
         )
-        return f"SELECT {named} FROM (SELECT *{typed} FROM ({source})) WHERE TRY(({self.rule.predicate}\n))"
+        rule = by_clock(self.rule.predicate or "", file.timezone or UTC)
+        return f"SELECT {named} FROM (SELECT *{typed} FROM ({source})) WHERE TRY(({rule}\n))"
 
 
 def draw_holders(rule: PublicRule, holder: str, seed: int) -> PublicRule:

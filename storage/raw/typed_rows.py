@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ldptree.errors import ConfigError
 from schemas.dataset import ROW_NUMBER, ColumnType, TypedColumn
 from storage.raw.raw_files import INTERNAL, RawFile
-from storage.sql import expression_type, literal, quote
+from storage.sql import UTC, by_clock, expression_type, literal, quote
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,7 +81,7 @@ class TypedQuery:
         }
         flags = [f"coalesce({is_so}, FALSE) AS {quote(name)}" for name, is_so in exact.items()]
         last = ", ".join([*flags, *([more] if more else [])])
-        return f"SELECT {kept}, {self._flags()}, {last} FROM ({self._typed(file, skip_bad_lines)})"
+        return f"SELECT {kept}, {self._flags(file)}, {last} FROM ({self._typed(file, skip_bad_lines)})"
 
     def faults(self, file: RawFile, *, skip_bad_lines: bool = False) -> str:
         """Return SQL of bad rows, with number, PUBLIC, SELECTED, the first fault's column, kind and value, raw texts."""
@@ -96,7 +96,7 @@ class TypedQuery:
         number = f"row_number() OVER () + {file.first_row - 1} AS {ROW_NUMBER}"
         numbered = f"SELECT *, {number} FROM ({self._typed(file, skip_bad_lines)})"
         bad = _any([fault for fault, _, _, _ in faults])
-        return f"SELECT {ROW_NUMBER}, {self._flags()}, {firsts}, {raws} FROM ({numbered}) WHERE {bad}"
+        return f"SELECT {ROW_NUMBER}, {self._flags(file)}, {firsts}, {raws} FROM ({numbered}) WHERE {bad}"
 
     def _typed(self, file: RawFile, skip_bad_lines: bool) -> str:
         """Typed and derived columns under their own names, and the raw ones under theirs."""
@@ -110,7 +110,7 @@ class TypedQuery:
             # TRY: a value that an expression cannot take is missing, and no error quotes it.
             kinds = {column.name: SQL_TYPES[column.type] for column in self.kept}
             derived = ", ".join(
-                f"TRY_CAST(TRY(({text}\n)) AS {kinds[name]}) AS {quote(name)}"
+                f"TRY_CAST(TRY(({by_clock(text, file.timezone or UTC)}\n)) AS {kinds[name]}) AS {quote(name)}"
                 for name, text in self.derive.items()
             )
             query = f"SELECT *, {derived} FROM ({query})"
@@ -179,9 +179,10 @@ class TypedQuery:
                 late.append((f"({stored} IS NULL AND {name} IS NOT NULL)", column.name, TOO_WIDE, value))
         return late
 
-    def _flags(self) -> str:
-        public = f"TRY(({self.public}\n))" if self.public else "NULL::BOOLEAN"
-        asked = f"TRY(({self.where}\n))" if self.where else "TRUE"
+    def _flags(self, file: RawFile) -> str:
+        zone = file.timezone or UTC
+        public = f"TRY(({by_clock(self.public, zone)}\n))" if self.public else "NULL::BOOLEAN"
+        asked = f"TRY(({by_clock(self.where, zone)}\n))" if self.where else "TRUE"
         return f"{public} AS {quote(PUBLIC)}, {asked} AS {quote(SELECTED)}"
 
 

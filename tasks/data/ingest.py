@@ -22,7 +22,7 @@ from tasks.data.read import READ_AS, FilesRead
 from tasks.step import step
 
 
-@step("types", version="5", home="holders", says="what each column is, from public rows")
+@step("types", version="6", home="holders", says="what each column is, from public rows")
 def types(
     draft: Draft,
     *,

@@ -302,7 +302,7 @@ def zones_of(draft: Draft) -> ZoneFolders:
     )
 
 
-@step("read", version="3", home="holders", says="typed Parquet, each zone apart")
+@step("read", version="4", home="holders", says="typed Parquet, each zone apart")
 def read(
     draft: Draft,
     *,

@@ -160,12 +160,28 @@ def test_sql_derives_columns_as_the_run_did(is_derived_before, run, rides, answe
     assert got.select(rides.columns).height == ROWS
 
 
-def test_sql_names_the_zone_in_which_hours_of_an_instant_are_taken(run, monkeypatch):
-    assert "TimeZone" not in run.to_sql("rides")
+def test_sql_takes_hours_in_the_runs_zone_whatever_zone_a_session_is_in(run, rides, monkeypatch):
+    """Of texts with an offset from UTC and without, and of instants."""
     derive = {"hour": "hour(CAST(started AS TIMESTAMPTZ))"}
     rows = row_format_of(run.model).model_copy(update={"derive": derive, "timezone": "Asia/Tokyo"})
     monkeypatch.setattr("tasks.predict.row_format_of", lambda _: rows)
-    assert "SET TimeZone = 'Asia/Tokyo' first." in run.to_sql("rides")
+    offset = pl.when(pl.int_range(ROWS) % 2 == 0).then(pl.lit(":00+05:30")).otherwise(pl.lit(":00"))
+    texts = as_numbers(rides).with_columns(pl.col("started") + offset)
+    instants = texts.with_columns(
+        pl.col("started")
+        .str.slice(0, 16)
+        .str.to_datetime("%Y-%m-%d %H:%M")
+        .dt.replace_time_zone("Asia/Kolkata")
+    )
+    for table in (texts, instants):
+        wanted = run.model.predict(table)["prediction"].to_list()
+        for session in ("UTC", "Asia/Tokyo", "America/Chicago"):
+            with duckdb.connect() as connection:
+                connection.execute(f"SET TimeZone = '{session}'")
+                connection.register("rides", table.with_row_index("number").to_arrow())
+                got = connection.sql(f"{run.to_sql('rides')} ORDER BY number").pl()
+            assert got["prediction"].to_list() == wanted
+    assert wanted != run.model.predict(as_numbers(rides))["prediction"].to_list()
 
 
 def test_a_text_in_another_encoding_with_lines_above_its_header_is_read_by_keys(

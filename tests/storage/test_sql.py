@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from ldptree.errors import ConfigError
-from storage.sql import FUNCTIONS, check_predicate, expression_type, literal, quote
+from storage.sql import FUNCTIONS, by_clock, check_predicate, expression_type, literal, quote
 
 COLUMNS = ("company", "Fare", "trip miles")
 
@@ -115,3 +115,42 @@ def test_the_type_of_an_expression_is_known_without_data():
     assert expression_type("a / 2", types, "k") == "DOUBLE"
     with pytest.raises(ConfigError, match=r"^dataset\.derive\.x: "):
         expression_type("year(a)", types, "dataset.derive.x")
+
+
+AT = ("2024-06-01 19:30:00+02:00", "2024-06-01T17:30:00Z", "2024-06-01 17:30:00.0 UTC")
+"""One instant, which is half past two on Sunday, the second, in Tokyo."""
+
+
+@pytest.mark.parametrize("session", ["UTC", "America/Chicago", "Asia/Tokyo"])
+@pytest.mark.parametrize(
+    ("text", "shown", "without"),
+    [
+        ("hour(CAST(t AS TIMESTAMPTZ))", 2, 19),
+        ("hour(CAST(t AS TIMESTAMP)) * 60 + minute(TRY_CAST(t AS TIMESTAMP))", 150, 1170),
+        ("isodow(t::DATE)", 7, 6),
+        ("day(date_trunc('day', t::TIMESTAMPTZ))", 2, 1),
+        ("CASE WHEN CAST(t AS TIMESTAMPTZ) < CAST('2024-06-02' AS TIMESTAMP) THEN 1 END", None, 1),
+        ("epoch(CAST(t AS TIMESTAMPTZ))", 1717263000, 1717237800),
+        ("hour(t::TIMESTAMPTZ AT TIME ZONE 'Europe/Berlin')", 19, 12),
+        ("hour(CAST(CAST(t AS TIMESTAMPTZ) AS TIMESTAMP))", 2, 19),
+    ],
+)
+def test_an_instant_is_read_by_the_clock_of_a_zone_whatever_the_sessions_is(session, text, shown, without):
+    assert check_predicate(text, ("t",)) == ("t",)
+    with duckdb.connect() as connection:
+        connection.execute(f"SET TimeZone = '{session}'")
+        query = f"SELECT {by_clock(text, 'Asia/Tokyo')} FROM (SELECT unnest(?::VARCHAR[]) AS t)"
+        found = connection.execute(query, [[*AT, "2024-06-01 19:30:00"]]).fetchall()
+    assert found == [(shown,)] * len(AT) + [(without,)]
+
+
+def test_an_offset_in_a_format_is_read_and_what_names_no_instant_stays_as_it_is():
+    text = by_clock("hour(try_strptime(t, '%d.%m.%Y %H:%M %z'))", "Asia/Tokyo")
+    for session in ("UTC", "America/Chicago"):
+        with duckdb.connect() as connection:
+            connection.execute(f"SET TimeZone = '{session}'")
+            assert connection.execute(
+                f"SELECT {text} FROM (SELECT '1.6.2024 19:30 +0200' AS t)"
+            ).fetchone() == (2,)
+    for same in ("fare > 5 -- a remark", "hour(strptime(t, '%H:%M'))", "t < CAST('2024-06-01' AS DATE)"):
+        assert by_clock(same, "Asia/Tokyo") == same

@@ -287,6 +287,23 @@ def test_a_parquet_is_read_by_its_own_types_and_nan_is_missing(ingest, tmp_path)
     assert public[1] == {"firm": "p", "miles": None, "n": 2, "paid": 1, "hour": 1}
 
 
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ"])
+def test_a_cast_of_a_text_drops_no_offset_in_derived_columns_and_in_rules(ingest, kind):
+    found, public, private = ingest(
+        "p,2024-06-01 19:00:00+02:00,2024-06-01T00:30:00Z,0\np,2024-06-01 18:00:00 UTC,2024-06-01 00:30:00+09:00,1\n"
+        "q,2024-06-02 02:00:00,2024-06-01 00:30:00-09:00,1\nq,2024-05-31T23:30:00Z,2024-06-01 00:30:00,1\n",
+        columns=["firm", "signed", "started", "paid"],
+        drop=["started"],
+        derive={"hour": f"hour(CAST(started AS {kind}))"},
+        public=f"day(CAST(signed AS {kind})) = 2",
+        types={"started": "text", "signed": "text"},
+        timezone="Asia/Tokyo",
+    )
+    assert [row["hour"] for row in public] == [9, 0, 18]
+    assert [row["hour"] for row in private] == [0]
+    assert (found.n_public, found.n_private) == (3, 1)
+
+
 def test_blanks_around_values_and_strings_for_missing_do_not_matter(ingest):
     _, public, private = ingest(
         "p, 1, x , 0\np, ?, y, 1\nq, 3, ? , 1\n", columns=["firm", "miles", "area", "paid"]
