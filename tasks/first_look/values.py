@@ -50,6 +50,8 @@ SHARE = 0.01
 SPIKE = 5
 FEWEST_OTHERS = 2
 """Different other values."""
+FEWEST_STEPS = 4
+"""Different values of a scale."""
 WIDER = 3
 """Such a gap is more than so many times as wide as the widest between other values."""
 
@@ -306,7 +308,8 @@ _NUMBER, _DIGIT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?"), re.compile(r"[0-9]")
 def values_apart(numbers: ArrayLike) -> dict[float, int]:
     """Return the values of a column [n] at its ends that stand apart, and in how many rows each is.
 
-    Negative values below others of which none is negative stand apart by less: by a gap, or by being much more frequent.
+    Negative values below others of which none is negative stand apart by less: by a gap, or by being much more frequent. So do
+    whole numbers above a scale, which has every number from 0 or 1 on, that leave some out: 7 and 9 behind 1 to 5.
     """
     values, counts = np.unique(np.asarray(numbers, dtype=np.float64), return_counts=True)
     enough = (
@@ -328,6 +331,9 @@ def values_apart(numbers: ArrayLike) -> dict[float, int]:
         if low and values[low - 1] < 0 <= others[0]:
             usual = float(np.median(counts[body][:FEWEST_APART]))
             is_far_below |= below >= 2 * np.median(gaps) or counts[:low].min() >= SPIKE * usual
-        if is_far_below and above > WIDER * gaps.max():
+        is_far_above = above > WIDER * gaps.max()
+        if high and others[0] in (0, 1) and len(others) >= FEWEST_STEPS and {*gaps.tolist()} == {1}:
+            is_far_above |= above >= 2 and counts[-high:].min() >= SHARE * counts.sum()
+        if is_far_below and is_far_above:
             return {float(values[i]): int(counts[i]) for i in apart}
     return {}
