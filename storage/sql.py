@@ -32,7 +32,7 @@ _FUNCTION_NAMES = """
     isnan isinf isfinite sin cos tan asin acos atan atan2 radians degrees pi
     lower upper trim ltrim rtrim length strlen substr substring left right starts_with ends_with prefix suffix
     contains strpos position instr replace concat split_part regexp_matches regexp_full_match regexp_extract
-    nullif if ascii
+    nullif if ascii regexp_replace translate
     timezone date_part year month day hour minute second dayofweek isodow dayofyear week isoyear quarter weekday
     date_trunc date_diff datediff epoch strptime try_strptime to_days to_hours to_minutes to_seconds to_months
     to_years make_date make_timestamp list_position list_value strip_accents

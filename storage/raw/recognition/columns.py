@@ -5,14 +5,27 @@ Pure: texts in, a finding out. Which columns are looked at, and what follows, is
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from ldptree.errors import DataError
 from storage.raw.recognition import date_forms, names, number_forms
-from storage.raw.recognition.findings import ODD, ColumnSample, Finding, Reading, tell_unread
-from storage.sql import COLUMNS_SHOWN, quote, scratch_cursor
+from storage.raw.recognition.findings import (
+    ODD,
+    ColumnSample,
+    Finding,
+    Reading,
+    new_name,
+    sql_name,
+    tell_unread,
+)
+from storage.sql import COLUMNS_SHOWN, literal, quote, scratch_cursor
+
+_POINTED = re.compile(r"([AaPp])[.] ?[Mm][.]?")
+_STAND_IN = "respelled"
+"""The name of a column for which an expression is put in."""
 
 
 def recognise(sample: ColumnSample) -> Finding | None:
@@ -23,7 +36,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
         if date_forms.are_compact(sample):
             return date_forms.recognise(sample)
         return number_forms.recognise_thousands(sample) or names.recognise_numbers(sample)
-    finding = _recognise_form(sample) or _recognise_form(_without_odd(sample))
+    finding = _recognise_form(sample) or _recognise_form(_without_odd(sample)) or _recognise_respelled(sample)
     if finding is not None and finding.readings:
         unread = _unread(sample, finding.readings[0])
         return replace(finding, sentence=finding.sentence + tell_unread(sample.spread, unread))
@@ -32,6 +45,56 @@ def recognise(sample: ColumnSample) -> Finding | None:
 
 def _recognise_form(sample: ColumnSample) -> Finding | None:
     return number_forms.recognise(sample) or date_forms.recognise(sample)
+
+
+def _recognise_respelled(sample: ColumnSample) -> Finding | None:
+    """What the column holds once digits of another script are written as 0 to 9, or "a.m." as "am"."""
+    digits = sorted(
+        {
+            character
+            for text in sample.spread
+            for character in text
+            if character > "9" and character.isdecimal()
+        }
+    )
+    zeros = dict.fromkeys(chr(ord(digit) - int(digit)) for digit in digits)
+    scripts = "".join(chr(ord(zero) + i) for zero in zeros for i in range(10))
+    ascii_digits = "0123456789" * len(zeros)
+    name = sql_name(sample.column)
+    what, expression = "a.m. and p.m. with points", f"regexp_replace({name}, '([AaPp])[.] ?[Mm][.]?', '\\1m')"
+    texts = [_POINTED.sub(r"\1m", text) for text in sample.spread]
+    if digits:
+        what = "digits of another script"
+        expression = f"translate({name}, {literal(scripts)}, {literal(ascii_digits)})"
+        texts = [text.translate(str.maketrans(scripts, ascii_digits)) for text in sample.spread]
+    if texts == list(sample.spread):
+        return None
+    if all(map(number_forms.is_plain_number, texts)):
+        expression = f"CAST({expression} AS DOUBLE)"
+        number = Reading("", ((new_name(sample.column, "number"), expression),), order=expression)
+        return Finding(
+            column=sample.column,
+            sentence=f"numbers in {what}, as in {sample.spread[0]!r}",
+            readings=(number,),
+        )
+    finding = _recognise_form(ColumnSample.of(_STAND_IN, texts))
+    if finding is None or not finding.readings:
+        return None
+    readings = tuple(
+        replace(
+            reading,
+            derive=tuple(
+                (
+                    new_name(sample.column, new.removeprefix(f"{_STAND_IN}_")),
+                    text.replace(_STAND_IN, expression),
+                )
+                for new, text in reading.derive
+            ),
+            order=reading.order.replace(_STAND_IN, expression),
+        )
+        for reading in finding.readings
+    )
+    return replace(finding, column=sample.column, sentence=f"{what}: {finding.sentence}", readings=readings)
 
 
 def _without_odd(sample: ColumnSample) -> ColumnSample:

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 from unicodedata import category, normalize
 
 from storage.raw.recognition.findings import (
     FITS,
+    ODD,
     ColumnSample,
     Finding,
     Reading,
@@ -70,6 +72,8 @@ def _read_by(names: tuple[str, ...]) -> NamedDate:
     return NamedDate(f"make_date({year}, {month}, {day})", year, month)
 
 
+MOST_MIXED = 3
+"""Shapes of dates that one column may have."""
 FORMS_TRIED = 8
 """Different shapes of value that are looked at; a column of dates has one or two."""
 
@@ -108,11 +112,13 @@ class _Form:
     """A time of day, with no date."""
     parts: tuple[tuple[str, str], ...] = ()
     """Shorter expressions of a part alone, such as ("year", "CAST(right({}, 4) AS INT)")."""
+    shapes: tuple[str, ...] = ()
+    """A value of each shape, where they have several."""
 
     @property
     def is_instant(self) -> bool:
         """True if it reads an offset from UTC, so that hours and days depend on a zone."""
-        return self.expression == _INSTANT or "%z" in self.expression.lower()
+        return _INSTANT in self.expression or "%z" in self.expression.lower()
 
     def of(self, column: str) -> str:
         """The expression for a column."""
@@ -137,10 +143,11 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if not forms:
         return _unknown_months(sample.column, texts)
     counts = _fits(texts, forms)
-    if max(counts) < FITS * len(texts):
+    if max(counts) >= FITS * len(texts):
+        best = [form for form, count in zip(forms, counts, strict=True) if count == max(counts)]
+        best = _different(texts, _with_days(texts, best))
+    elif not (best := _mix(texts)):
         return _unknown_months(sample.column, texts)
-    best = [form for form, count in zip(forms, counts, strict=True) if count == max(counts)]
-    best = _different(texts, _with_days(texts, best))
     readings = tuple(_reading(sample, texts, form) for form in best)
     what = "times of day" if best[0].is_time else "dates"
     if len(readings) > 1:
@@ -155,10 +162,12 @@ def recognise(sample: ColumnSample) -> Finding | None:
         return Finding(column=sample.column, sentence=f"{what}, all public ones alike")
     order = f" ({best[0].label})" if best[0].label else ""
     of_zone = "; hours and days are UTC's, unless dataset.timezone names a zone" if best[0].is_instant else ""
-    shown = max(texts, key=lambda text: (text[:2] > "12") if best[0].label else 0)
+    shown = repr(max(texts, key=lambda text: (text[:2] > "12") if best[0].label else 0))
+    if shapes := best[0].shapes:
+        what, order, shown = f"dates in {len(shapes)} forms", "", " and ".join(map(repr, shapes))
     return Finding(
         column=sample.column,
-        sentence=f"{what}{order}, as in {shown!r}{of_zone}",
+        sentence=f"{what}{order}, as in {shown}{of_zone}",
         readings=readings,
         is_whole=sample.is_whole,
     )
@@ -185,6 +194,28 @@ def _forms(texts: Sequence[str]) -> list[_Form]:
     forms = list(dict.fromkeys(form for shape in likely for form in shape))
     has_instants = any(form.expression == _INSTANT for form in forms)
     return [form for form in forms if form.expression != _CLOCK_TIME or not has_instants]
+
+
+def _mix(texts: Sequence[str]) -> list[_Form]:
+    """The ways to read dates of which some have one shape and some another; none where a shape is read by no form."""
+    shapes: dict[tuple[_Form, ...], list[str]] = {}
+    for text in texts:
+        shapes.setdefault(tuple(_forms_of(text)), []).append(text)
+    shapes = {forms: held for forms, held in shapes.items() if len(held) > ODD * len(texts)}
+    if not 1 < len(shapes) <= MOST_MIXED or () in shapes or any(forms[0].is_time for forms in shapes):
+        return []
+    ways = []
+    for forms, held in shapes.items():
+        counts = zip(forms, _fits(held, forms), strict=True)
+        ways.append(_different(held, [form for form, count in counts if count >= FITS * len(held)]))
+    return [
+        _Form(
+            " and ".join(dict.fromkeys(form.label for form in way if form.label)),
+            f"coalesce({', '.join(form.expression.replace('CAST(', 'TRY_CAST(') for form in way)})",
+            shapes=tuple(held[0] for held in shapes.values()),
+        )
+        for way in product(*ways)
+    ]
 
 
 def _forms_of(text: str) -> list[_Form]:
@@ -286,7 +317,7 @@ def _with_days(texts: Sequence[str], forms: Sequence[_Form]) -> Sequence[_Form]:
 
 def _different(texts: Sequence[str], forms: Sequence[_Form]) -> list[_Form]:
     """Of forms that read the same time in every text, the first."""
-    kept = [forms[0]]
+    kept = [*forms[:1]]
     for form in forms[1:]:
         pairs = ", ".join(
             f"count(*) FILTER (TRY({form.of('value')}) IS DISTINCT FROM TRY({other.of('value')}))"

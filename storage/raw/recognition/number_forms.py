@@ -33,9 +33,11 @@ _DECORATED = re.compile(
     rf"(?P<sign>[-+−]?) ?(?P<before>{_CURRENCY})? ?(?P<inner>[-+−]?)(?P<body>[0-9.,][0-9.,' ]*(?:[eE][-+]?[0-9]+)?) ?"
     rf"(?P<after>[%‰]|{_CURRENCY}|{_UNIT})?"
 )
+_TIMES = {"k": 1_000, "K": 1_000, "M": 1_000_000}
 _MOST_UNITS = 4
 _LIKE_UNIT = re.compile(r"[%‰gmshltd]|(?!(?:st|nd|rd|th)$).{2,}")
 """A letter that is a unit, or more of them, as nobody writes behind a number of a house or of a day."""
+_PLAIN = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 _BLANKS = "\u00a0\u202f\u2009"
 _CONVENTIONS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."))
 """What stands between thousands, and what before the decimals."""
@@ -59,7 +61,7 @@ class _Number:
 def recognise(sample: ColumnSample) -> Finding | None:
     """What form of numbers the column holds; None where it holds plain ones, or something else."""
     texts = list(dict.fromkeys(sample.spread))
-    if sample.is_mostly_number and sum(not _is_plain(text) for text in texts) < 2:
+    if sample.is_mostly_number and sum(not is_plain_number(text) for text in texts) < 2:
         return None  # one odd value makes no form: it is a fault of its rows
     numbers = [number for text in texts if (number := _take_apart(text)) is not None]
     if len(numbers) < FITS * len(texts):
@@ -69,6 +71,8 @@ def recognise(sample: ColumnSample) -> Finding | None:
         return None
     currencies = sorted({number.currency for number in numbers} - {""})
     if len(suffixes) > 1:
+        if not currencies and (finding := _in_thousands(sample.column, numbers, suffixes)):
+            return finding
         return _mixed_units(sample.column, texts, sorted(suffixes), is_money=bool(currencies))
     ways = _ways(numbers, len(texts))
     is_plain = ways[:1] == [("", ".")] and not any(number.currency or number.suffix for number in numbers)
@@ -97,6 +101,24 @@ def recognise_thousands(sample: ColumnSample) -> Finding | None:
     return Finding(column=sample.column, sentence=_sentence(texts, numbers, [way]), readings=(reading,))
 
 
+def _in_thousands(column: str, numbers: Sequence[_Number], suffixes: set[str]) -> Finding | None:
+    """Numbers of which some are written as thousands or millions, such as 5.2k beside 800; None of others."""
+    times = sorted(suffixes - {""})
+    if (
+        not {*times} <= _TIMES.keys()
+        or times == ["M"]
+        or not all(is_plain_number(number.body) for number in numbers)
+    ):
+        return None
+    name = sql_name(column)
+    whens = " ".join(f"WHEN {literal(mark)} THEN {_TIMES[mark]}" for mark in times)
+    expression = f"CAST(regexp_replace({name}, '[{''.join(times)}]$', '') AS DOUBLE) * CASE right({name}, 1) {whens} ELSE 1 END"
+    shown = next(number for number in numbers if number.suffix)
+    reading = Reading("", ((new_name(column, "number"), expression),), order=expression)
+    sentence = f"numbers, some of them in {' or '.join(times)}, as in {shown.body + shown.suffix!r}"
+    return Finding(column=column, sentence=sentence, readings=(reading,))
+
+
 def _mixed_units(
     column: str, texts: Sequence[str], units: Sequence[str], *, is_money: bool
 ) -> Finding | None:
@@ -111,8 +133,9 @@ def _mixed_units(
     )
 
 
-def _is_plain(text: str) -> bool:
-    return re.fullmatch(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?", text) is not None
+def is_plain_number(text: str) -> bool:
+    """Return whether a text is a number that a database reads as it stands."""
+    return _PLAIN.fullmatch(text) is not None
 
 
 def _take_apart(text: str) -> _Number | None:

@@ -18,9 +18,9 @@ from storage.raw.recognition.findings import (
     sql_name,
     tell_unread,
 )
+from storage.raw.recognition.number_forms import is_plain_number
 
 _INFINITE = re.compile(r"[-+]?(?:inf|infinity|nan)", re.IGNORECASE)
-_PLAIN = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 _CODE = re.compile(r"0[0-9]+")
 _VERSION = re.compile(r"[0-9]{1,3}\.(?P<minor>[0-9]{1,3})")
 LARGEST_MINOR = 50
@@ -63,7 +63,7 @@ def recognise(sample: ColumnSample) -> Finding | None:
 
 def _numbers_and_words(sample: ColumnSample) -> Finding:
     """Return what a column with more numbers than words holds, which is codes, a few categories, or numbers."""
-    odd = [text for text in sample.spread if not _PLAIN.fullmatch(text) and not _INFINITE.fullmatch(text)]
+    odd = [text for text in sample.spread if not is_plain_number(text) and not _INFINITE.fullmatch(text)]
     words = [text for text in odd if not means_missing(text)]
     is_coded = any(_CODE.fullmatch(text) for text in sample.spread) and (
         bool(words) or any(len(text) > 2 for text in sample.spread if _CODE.fullmatch(text))
