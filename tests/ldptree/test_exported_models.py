@@ -29,6 +29,7 @@ from example_models import (
 
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.errors import ConfigError, DataError
+from ldptree.estimators import LPDTRegressor
 from ldptree.families.tree_fit import fit_model
 from ldptree.models import Model, read_model
 from ldptree.models.ensemble import Ensemble
@@ -78,7 +79,7 @@ def expected_of_correction(model: Model, raw: np.ndarray) -> dict:
     return found
 
 
-def assert_sql_says_the_same(model: Model, raw: np.ndarray, table: str = "data") -> None:
+def assert_sql_says_the_same(model: Model, raw: np.ndarray, table: str = "data") -> dict:
     """Bit for bit; with a link that takes an exp, within the stated tolerance, and every class the same."""
     wanted = (expected_of_correction if hasattr(model, "base") else expected_of_tree)(model, raw)
     is_exact = not hasattr(model, "base") or model.base.link == "identity"
@@ -96,6 +97,7 @@ def assert_sql_says_the_same(model: Model, raw: np.ndarray, table: str = "data")
             np.testing.assert_array_equal(got[name], values, err_msg=name)
         else:
             np.testing.assert_allclose(got[name], values, rtol=0, atol=TOLERANCE, err_msg=name)
+    return got
 
 
 TREES = {
@@ -140,6 +142,17 @@ def test_numbers_stay_within_the_labels_range_in_every_export() -> None:
     assert (free.predict_raw(raw) > high).mean() > 0.2
     with pytest.raises(DataError, match="label_range"):
         replace(free, label_range=(1.0, 1.0))
+
+
+def test_sql_of_lpdt_stays_within_its_range_however_large_the_noise() -> None:
+    raw = np.random.default_rng(0).random((3000, 2))
+    learner = LPDTRegressor(epsilon=1.0, depth=2, label_range=(0.0, 1.0), random_state=0)
+    model = learner.fit(raw, np.round(raw[:, 0]), public=np.arange(3000) < 300).model_
+    got = assert_sql_says_the_same(model, raw)
+    assert all(
+        0 <= got[name].min() <= got[name].max() <= 1 for name in ("prediction", "mean_lower", "mean_upper")
+    )
+    assert np.isin(got["prediction"], (0, 1)).any()
 
 
 def test_a_cell_without_any_evidence_is_anywhere_in_the_range() -> None:
