@@ -27,6 +27,8 @@ from storage.raw.raw_files import RawFile
 
 MOST_ROWS, FEWEST_ROWS, MOST_CELLS = 20_000, 600, 400_000
 """Rows that are kept of a file, at most, of a wide one at least, and values in between."""
+COIN, NUMBER = f"{raw_files.INTERNAL}_coin", f"{raw_files.INTERNAL}_number"
+"""Columns of a row's coin and of its number while rows are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,26 +123,25 @@ def sample_rows(
 
     Raises DataError.
     """
+    import polars as pl
     from pyarrow import parquet
 
     most = min(MOST_ROWS, max(MOST_CELLS // max(len(file.columns), 1), FEWEST_ROWS))
-    coins, share, n_rows, n_kept = np.random.default_rng(0), 1.0, 0, 0
-    kept: list[tuple[pa.RecordBatch, NDArray[np.float64], NDArray[np.int64]]] = []
+    coins, share, n_rows = np.random.default_rng(0), 1.0, 0
+    kept = pl.DataFrame(schema=dict.fromkeys(usable, pl.String) | {COIN: pl.Float64, NUMBER: pl.Int64})
     with raw_files.connect([file]) as connection:
         for batch in public.raw_batches(connection, file, 0, usable, types):
             numbers = np.arange(n_rows, n_rows + batch.num_rows)
             n_rows += batch.num_rows
             tell(n_rows)
-            kept.append(_among((batch, coins.random(batch.num_rows), numbers), share))
-            n_kept += kept[-1][0].num_rows
-            while n_kept > most:
+            drawn = {COIN: coins.random(batch.num_rows), NUMBER: numbers}
+            rows = pl.DataFrame(batch).with_columns(**drawn).filter(pl.col(COIN) < share)
+            kept = pl.concat([kept, rows]) if n_rows > batch.num_rows else rows
+            while kept.height > most:
                 share /= 2
-                kept = [_among(part, share) for part in kept]
-                n_kept = sum(part.num_rows for part, _, _ in kept)
+                kept = kept.filter(pl.col(COIN) < share)
         n_rejected = len(raw_files.rejected_lines(connection, 10_000)) if file.kind == "csv" else 0
-    schema = kept[0][0].schema if kept else pa.schema([(name, pa.string()) for name in usable])
-    table = pa.Table.from_batches([batch for batch, _, _ in kept], schema)
-    written = NamelessFile()
+    table, written = kept.drop(COIN, NUMBER).to_arrow(), NamelessFile()
     parquet.write_table(table, written.stream)
     return FileSample(
         file=replace(
@@ -151,16 +152,7 @@ def sample_rows(
             nulls=file.nulls,
         ),
         rows=table,
-        numbers=np.concatenate([np.empty(0, np.int64), *(numbers for _, _, numbers in kept)]),
+        numbers=kept[NUMBER].to_numpy(),
         n_rows=n_rows,
         n_rejected=n_rejected,
     )
-
-
-def _among(
-    part: tuple[Any, NDArray[np.float64], NDArray[np.int64]], share: float
-) -> tuple[Any, NDArray[np.float64], NDArray[np.int64]]:
-    """The rows of a batch whose coins are below a share, with coins and numbers."""
-    batch, coins, numbers = part
-    chosen = coins < share
-    return batch.filter(pa.array(chosen)), coins[chosen], numbers[chosen]

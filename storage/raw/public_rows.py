@@ -108,7 +108,9 @@ def draw_holders(rule: PublicRule, holder: str, seed: int) -> PublicRule:
 
 def booleans(column: Any, *, missing: bool) -> NDArray[np.bool_]:
     """An Arrow column of booleans, NULL as `missing`."""
-    mask: NDArray[np.bool_] = column.fill_null(missing).to_numpy(zero_copy_only=False)
+    import polars as pl  # pyarrow would import pandas for a scalar
+
+    mask: NDArray[np.bool_] = pl.Series(column).fill_null(missing).to_numpy()
     return mask
 
 

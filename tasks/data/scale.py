@@ -24,7 +24,6 @@ from storage import tables
 from storage.raw.recognition.columns import recognise
 from storage.raw.recognition.findings import LEVELS_LISTED, ColumnSample
 from storage.store import Draft
-from tasks.artifacts import read_protocol, write_encoding, write_scaled
 from tasks.data.leaks import telling_columns
 from tasks.step import step
 
@@ -110,6 +109,12 @@ def scale(
     `frozen`: the protocol of a campaign, whose ranges, levels and classes then hold. `numeric`: the label is a number, and
     `label_range` its range where one was given.
     """
+    from tasks.artifacts import (
+        read_protocol,
+        write_encoding,
+        write_scaled,
+    )  # with all families, which init does not need
+
     all_rows = tables.read(tables.typed_parts(draft.store.files(public)))
     protocol = None if frozen is None else read_protocol(draft.store, frozen)
     encoding = encoding_of(all_rows, features, dataset) if protocol is None else protocol.encoding
