@@ -106,11 +106,9 @@ class BadRows:
             parts = []
             if (column, kind) in examples:
                 row, value = examples[column, kind]
-                line = raw_files.line_of_row(self.file, row)
-                where = f"row {row + 1}" if line is None else f"line {line}"
                 count = seen[True, column, kind]
                 rows = "1 public row" if count == 1 else f"{count} public rows, first"
-                parts.append(f"{rows} at {where}" + ("" if value is None else f": {value[:60]!r}"))
+                parts.append(f"{rows} at row {row + 1:,}" + ("" if value is None else f": {value[:60]!r}"))
             if (False, column, kind) in seen:
                 parts.append(f"private rows (details in {self.faults})")
             lines.append(f'column "{column}": {kind} in {" and ".join(parts)}')

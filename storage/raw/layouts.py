@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from ldptree.errors import DataError
-from storage.raw.formats.contents import BLOCK, open_text
+from storage.raw.formats.contents import BLOCK, is_utf_8, open_text
 from storage.raw.raw_files import DELIMITERS
 
 MOST_READ, LAST_BYTES = 256 << 10, 4 << 10
@@ -25,7 +25,7 @@ LOOKED_AT = 60
 MOST_TITLES = 8
 ALIKE = 0.8
 """The share of records that must have as many fields as the most."""
-_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _ENDS = re.compile(r"\r\n|\n|\r")
 _TOTALS = re.compile(
     r"((grand|over-?all|sub) ?)?totals?|sum|average|mean|gesamt(summe)?|insgesamt|summe|somme|suma",
@@ -60,14 +60,14 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
 
     A line that has the name of the `target` is a header. Raises DataError where no keys make a table of it; OSError, EOFError.
     """
-    start, end, encoding = _read_ends(path)
-    if b"\0" in start and encoding == "windows-1252":
+    start, end = _read_ends(path)
+    wide = next((name for mark, name in _WIDE.items() if start.startswith(mark)), None)
+    encoding = "utf-16" if wide else None if is_utf_8(path) else "windows-1252"
+    if b"\0" in start and not wide:
         return None
-    whole = f"{encoding or 'utf-8'}"
-    text = start.decode(whole, errors="replace" if whole == "windows-1252" else "ignore").removeprefix(
-        "\ufeff"
-    )
-    tail = end.decode(whole.replace("utf-16", _wide(start)), errors="ignore").removeprefix("\n")  # of a \r\n
+    codec = wide or encoding or "utf-8"
+    text = start.decode(codec, errors="replace" if codec == encoding else "ignore").removeprefix("\ufeff")
+    tail = end.decode(codec, errors="ignore").removeprefix("\n")  # of a \r\n
     text = text[: text.rfind("\n") + 1] or text if len(start) == MOST_READ else text
     try:
         delimiter = _delimiter(text)
@@ -81,7 +81,8 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
                 f"{name}: its fields stand apart by blanks. Write it with commas; or give it one column (dataset.columns = "
                 '"line") and take the fields out of it in dataset.derive.'
             )
-        _check_lines(name, text, tail, delimiter, n_fields, len(start) == MOST_READ)
+        rest = tail[tail.find("\n") + 1 :] if len(start) == MOST_READ else text
+        _check_totals(name, [*_records(rest, delimiter)], n_fields)
         skip, columns, has_header = _find_names(name, text, records, n_fields, delimiter, target)
     except csv.Error:
         return None
@@ -94,37 +95,18 @@ def read_layout(path: Path, name: str, target: str) -> Layout | None:
     )
 
 
-def _read_ends(path: Path) -> tuple[bytes, bytes, str | None]:
-    """Return the first and the last bytes of a text, and its encoding where it is not UTF-8."""
-    decoder, start, end, is_utf_8 = codecs.getincrementaldecoder("utf-8")(), b"", b"", True
+def _read_ends(path: Path) -> tuple[bytes, bytes]:
+    """Return the first and the last bytes of a text."""
+    start, end = b"", b""
     with open_text(path) as stream:
         while block := stream.read(BLOCK):
             start = start or block[:MOST_READ]
             end = (end + block)[-LAST_BYTES:]
-            try:
-                is_utf_8 = is_utf_8 and b"\0" not in block and decoder.decode(block) is not None
-            except UnicodeDecodeError:
-                is_utf_8 = False
-    wide = next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), None)
-    return start, end, wide or (None if is_utf_8 else "windows-1252")
+    return start, end
 
 
-def _wide(start: bytes) -> str:
-    return "utf-16-be" if start.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
-
-
-def _check_lines(name: str, text: str, tail: str, delimiter: str, n_fields: int, is_part: bool) -> None:
-    """Raises DataError where lines are none of a table, however it is read."""
-    # Only the last characters are surely no part of a field in quotes.
-    last = tail if '"' not in text + tail else tail[len(tail.rstrip("\r\n")) :]
-    ends = {*_ENDS.findall(last)}
-    for _, end in _records_and_ends(text, delimiter):
-        ends.add(end)
-    if len(ends - {""}) > 1:
-        raise DataError(
-            f"{name}: its lines end in different ways (\\n and \\r\\n). Write it anew, as with dos2unix."
-        )
-    rows = [*_records(tail[tail.find("\n") + 1 :] if is_part else text, delimiter)]
+def _check_totals(name: str, rows: Sequence[list[str]], n_fields: int) -> None:
+    """Raises DataError where the last records are none of a table."""
     is_none = [_is_total(row) or (n_fields > 2 and _is_remark(row)) for row in rows[MOST_TITLES:]]
     n_below = sum(1 for _ in takewhile(bool, reversed(is_none)))
     if 0 < n_below == sum(is_none):
@@ -243,21 +225,8 @@ def _fit(records: Sequence[Sequence[str]]) -> int:
 
 def _records(text: str, delimiter: str) -> Iterator[list[str]]:
     """The records that are not blank. Raises csv.Error."""
-    return (record for record, _ in _records_and_ends(text, delimiter) if any(map(str.strip, record)))
-
-
-def _records_and_ends(text: str, delimiter: str) -> Iterator[tuple[list[str], str]]:
-    """The records of a text, blank ones too, and how the last line of each ends. Raises csv.Error."""
-    last = ""
-
-    def keep(line: str) -> str:
-        nonlocal last
-        last = line
-        return line
-
-    lines = map(keep, io.StringIO(text, newline=""))
-    for record in csv.reader(lines, delimiter=delimiter):
-        yield record, last[len(last.rstrip("\r\n")) :]
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    return (record for record in records if any(map(str.strip, record)))
 
 
 def _line_of(text: str, delimiter: str, place: int) -> int:

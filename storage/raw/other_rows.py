@@ -129,9 +129,7 @@ class OtherRows:
             f"SELECT {FAULT_COLUMN}, {FAULT_KIND}, {ROW_NUMBER} FROM ({faults}) ORDER BY {ROW_NUMBER} LIMIT 1"
         )
         ((column, kind, row),) = raw_files.guarded(lambda: connection.execute(query).fetchall(), self.file)
-        line = raw_files.line_of_row(self.file, row)
-        place = f"row {row + 1:,}" if line is None else f"line {line:,}"
-        return f'{self.where}, column "{column}": {kind}, first in {place}. Correct such values, or leave them empty.'
+        return f'{self.where}, column "{column}": {kind}, first in row {row + 1:,}. Correct such values, or leave them empty.'
 
 
 def _of(name: str) -> str:

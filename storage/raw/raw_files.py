@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -84,10 +83,8 @@ class RawFile:
     """The type family of each column in the file, text for all of a CSV, and None for a type that cannot be used."""
     delimiter: str = ","
     has_header: bool = True
-    lines_above: int = 0
-    """Lines before the first that is read, which were left out or are blank."""
     records_above: int = 0
-    """The same in records, which DuckDB counts: a field in quotes may have several lines."""
+    """Records before the first that is read, which were left out or are blank."""
     content: Content | None = field(default=None, repr=False, compare=False)
     """What is read of it; None of a table in memory."""
     nulls: tuple[str, ...] = ("",)
@@ -314,27 +311,6 @@ def rejected_lines(connection: Any, limit: int | None = None) -> list[tuple[int,
     ]
 
 
-def line_of_row(file: RawFile, row: int) -> int | None:
-    """The line, from 1, on which data row `row`, from 0, of a CSV begins; None where that cannot be told."""
-    if file.kind != "csv":
-        return None
-    before = 0
-    with open_text(file.place) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        n_above = sum(1 for _ in islice(text, file.lines_above))
-        reader = csv.reader(text, delimiter=file.delimiter)
-        target = row + (1 if file.has_header else 0)
-        try:
-            for record in reader:
-                if record or len(file.columns) == 1:
-                    if target == 0:
-                        return n_above + before + 1
-                    target -= 1
-                before = reader.line_num
-        except csv.Error:
-            return None
-    return None
-
-
 def _start_of(path: Path) -> str:
     """The first 2 MiB of a text."""
     with open_text(path) as stream:
@@ -393,7 +369,6 @@ def _inspect_csv(
         families=tuple("text" for _ in names),
         delimiter=delimiter,
         has_header=has_header,
-        lines_above=len(lines) - 1,
         records_above=sum(1 for _ in csv.reader(lines[:-1], delimiter=delimiter)),
         content=content,
         nulls=nulls,

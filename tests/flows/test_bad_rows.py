@@ -129,7 +129,7 @@ def test_what_does_not_fit_the_rows_is_told_by_its_key_and_stops_the_step_that_m
 
 def test_a_text_among_numbers_of_public_rows_is_told_by_line_and_value(desk):
     desk.file("public.csv", with_cell(desk.lines(), "open", "miles", "lots"))
-    desk.refused(3, 'public.csv, column "miles": not a number in 1 public row at line 14: \'lots\'. Correct it, or',
+    desk.refused(3, 'public.csv, column "miles": not a number in 1 public row at row 13: \'lots\'. Correct it, or',
                  dataset__path='"./public.csv"')  # fmt: skip
 
 

@@ -114,16 +114,7 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (b"a,_row\n1,2\n", "a.csv", '"_row", a name that ldptree keeps'),
         (b"x" * (3 << 20), "a.csv", "no line ends"),
         (b"a,b\n1,2\n" + b"1," * 1_100, "a.csv", "line 3: 1,101 fields, where 2 columns are known"),
-        (
-            b"\r\n" * 40_000 + b"a,b\r\n1,2\r\n",
-            "a.csv",
-            "begins with more than 4,096 bytes of blank lines. Delete them.",
-        ),
-        (
-            b"\r\n" * 3_000_000 + b"a,b\r\n1,2\r\n",
-            "a.csv",
-            "begins with more than 4,096 bytes of blank lines",
-        ),
+        (b"\r\n" * 3_000_000 + b"a,b\r\n1,2\r\n", "a.csv", "nothing but blank lines"),
         (b"\r\n\r\na,b\n1,2\n", "a.csv", "lines above its header end in another way"),
         (b"\na,b\r\n1,2\r\n", "a.csv", "lines above its header end in another way"),
     ],
@@ -148,7 +139,7 @@ def test_a_delimiter_is_what_it_is_said_to_be(tmp_path, mark):
 @pytest.mark.parametrize("blank", ["", " ", "\x0c"])
 def test_blank_lines_above_a_header_are_no_rows_whatever_ends_them(tmp_path, end, blank):
     file = raw_files.inspect(
-        written(tmp_path, ((blank + end) * 100 + end.join(["a,b", "1,x", "2,y", ""])).encode())
+        written(tmp_path, ((blank + end) * 5_000 + end.join(["a,b", "1,x", "2,y", ""])).encode())
     )
     assert (file.columns, rows_of(file)) == (("a", "b"), [("1", "x"), ("2", "y")])
 
@@ -256,11 +247,6 @@ def test_wide_tables_come_in_fewer_rows_at_a_time():
     assert raw_files.batch_rows(93) == 131_072
     assert raw_files.batch_rows(3_000) == 4096
     assert raw_files.batch_rows(10**6) == 1024
-
-
-def test_the_line_of_a_row_counts_headers_blank_lines_and_lines_inside_quotes(tmp_path):
-    file = raw_files.inspect(written(tmp_path, 'a,b\n1,"x\ny"\n\n2,z\n'))
-    assert [raw_files.line_of_row(file, row) for row in range(3)] == [2, 5, None]
 
 
 FAR = 300_000

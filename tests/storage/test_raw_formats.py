@@ -88,18 +88,6 @@ def test_cells_keep_all_that_they_hold(tmp_path):
     assert second == ("007", *[None] * 7)
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "how", "line"),
-    [
-        (workbook({"S": [["title"], *TABLE]}), "a.xlsx", {"skip": 1}, 4),
-        ("A table\nof 2 rows\na,b\n1.5,x\n2,y z\n", "a.csv", {"skip": 2}, 5),
-        (zipped(**{"a.csv": "a,b\n1.5,x\n\n2,y z\n"}), "a.zip", {}, 4),
-    ],
-)
-def test_a_row_is_found_at_its_line_of_the_file_as_it_came(tmp_path, content, name, how, line):
-    assert raw_files.line_of_row(raw_files.inspect(written(tmp_path, content, name), **how), 1) == line
-
-
 LOCKED = (
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(400)
 )
@@ -193,7 +181,7 @@ def test_a_bad_row_is_told_by_its_zone(tmp_path, form):
     content = spread(rows, form)
     with pytest.raises(DataError) as fault:
         ingested(tmp_path, content, form)
-    assert "1 public row at line 4: 'oops'. " in str(fault.value)
+    assert "1 public row at row 3: 'oops'. " in str(fault.value)
     assert CANARY not in str(fault.value)
     assert CANARY in (tmp_path / "faults.txt").read_text()
     found = ingested(tmp_path, content, form, on_bad_rows="quarantine")

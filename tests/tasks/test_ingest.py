@@ -227,7 +227,7 @@ def test_declared_ranges_narrow_integers_and_a_value_too_wide_for_the_type_is_a_
 
 
 def test_a_fraction_is_no_integer_though_a_database_would_round_it(ingest):
-    with pytest.raises(DataError, match=r"\"miles\": not an integer in 1 public row at line 3: '2\.5'"):
+    with pytest.raises(DataError, match=r"\"miles\": not an integer in 1 public row at row 2: '2\.5'"):
         ingest(TRIPS, types={"miles": "integer"})
 
 
@@ -368,15 +368,15 @@ def test_a_private_row_whose_holder_has_no_name_takes_no_part(ingest, rule):
 def test_a_public_fault_is_told_with_line_value_and_count(ingest):
     with pytest.raises(DataError) as refusal:
         ingest(TRIPS + "p,12a,x,0\np,inf,x,0\np,4,x,0\np,5,x,0\n")
-    assert "not a number in 2 public rows, first at line 6: '12a'" in str(refusal.value)
+    assert "not a number in 2 public rows, first at row 5: '12a'" in str(refusal.value)
 
 
 def test_all_faulty_columns_are_told_together(ingest):
     with pytest.raises(DataError) as refusal:
         ingest(FAULTY)
     message = str(refusal.value)
-    assert "column \"miles\": not a number in 1 public row at line 7: '12a'; " in message
-    assert 'column "paid": label missing in 1 public row at line 9' in message
+    assert "column \"miles\": not a number in 1 public row at row 6: '12a'; " in message
+    assert 'column "paid": label missing in 1 public row at row 8' in message
     assert "private" not in message
 
 

@@ -258,7 +258,7 @@ def test_an_underscore_makes_no_number(ingest, text, zone):
     for types in ({}, {"miles": "number"}):
         if zone == "open":
             with pytest.raises(
-                DataError, match=rf"\"miles\": not a number in 1 public row at line 2: '{text}'"
+                DataError, match=rf"\"miles\": not a number in 1 public row at row 1: '{text}'"
             ):
                 ingest({"miles": miles}, types=types)
         else:

@@ -72,8 +72,6 @@ def _first_bytes(path: Path) -> bytes:
 BLOCK = 4 << 20
 LONGEST_PREAMBLE = 64 << 10
 """Bytes in which an ARFF is recognised."""
-MOST_BLANK = 4 << 10
-"""Bytes of blank lines above a header: rows that are looked at begin there."""
 NOT_UTF_8 = (
     'not UTF-8 text. Set dataset.encoding, such as "windows-1252", which is what spreadsheets write, or "utf-16" '
     "(`ldptree init` tells which), or save it as UTF-8."
@@ -142,7 +140,7 @@ def read_content(
     if kind == "zip":
         written = unpack_text(path)
         kind, place = "text", written.place
-    if encoding and not _is_utf_8(place):
+    if encoding and not is_utf_8(place):
         written = _decode(place, path.name, encoding)
         kind, place = "text", written.place
     check_text(place, path.name, blocks=None if is_whole else 1)
@@ -151,7 +149,8 @@ def read_content(
     return Content(kind=kind, place=place, written=written, skip=skip)
 
 
-def _is_utf_8(path: Path) -> bool:
+def is_utf_8(path: Path) -> bool:
+    """Return whether a file is a text that is read without an encoding."""
     try:
         check_text(path, path.name)
     except DataError:
@@ -176,7 +175,7 @@ def _decode(path: Path, name: str, encoding: str) -> NamelessFile:
 
 
 def check_preamble(path: Path, name: str) -> None:
-    """Raise DataError if a text is an ARFF by its first line that is no remark, or begins with too many blank lines."""
+    """Raise DataError if a text is an ARFF by its first line that is no remark."""
     with suppress(OSError, EOFError, zlib.error), open_text(path) as stream:
         start = stream.read(LONGEST_PREAMBLE).removeprefix(codecs.BOM_UTF8)
         lines = (line.lstrip() for line in start.splitlines())
@@ -184,10 +183,6 @@ def check_preamble(path: Path, name: str) -> None:
             raise DataError(
                 f"{name}: an ARFF file, which ldptree does not read. Convert it to CSV, for instance with scipy.io.arff; or "
                 "give its number of lines up to @data as dataset.skip, and the names of its attributes as dataset.columns."
-            )
-        if len(start) - len(start.lstrip()) > MOST_BLANK:
-            raise DataError(
-                f"{name}: begins with more than {MOST_BLANK:,} bytes of blank lines. Delete them."
             )
 
 
