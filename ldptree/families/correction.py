@@ -45,11 +45,12 @@ from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import EVERYBODY, Protocol
 from ldptree.protocol.published_base import DRAWN, Contrast, PublishedBase
 from ldptree.public_models.fit import fit_public, take_public
-from ldptree.public_models.model import PublicModel, constant, indicators
+from ldptree.public_models.model import PublicModel, answers, constant, indicators
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ldptree.models.ensemble import Ensemble
     from ldptree.protocol.totals import Totals
 
     Floats = NDArray[np.float64]
@@ -59,10 +60,24 @@ _BYTES_A_CELL = 128
 
 
 @dataclass(frozen=True, eq=False)
+class _Once:
+    """Results on public rows that all questions share.
+
+    Attributes:
+        answer: a public model's answers to them.
+        grow: a tree on them by its depth.
+    """
+
+    answer: Callable[[Ensemble], Floats]
+    grow: Callable[[int], Partition]
+
+
+@dataclass(frozen=True, eq=False)
 class PublicModelled:
     """The view before the question, with public rows and a public model of them."""
 
     rows: PublicRows
+    once: _Once
     gather: Callable[[], PublicEvidence]
 
     @property
@@ -107,10 +122,14 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
                 squares of them are no floats.
             DataError: as `public_models.fit.take_public`.
         """
-        return PublicModelled(rows, cache(lambda: self._gather(rows)))
+        once = _Once(
+            answer=cache(lambda ensemble: answers(ensemble, rows.X, len(_labels(rows)))),
+            grow=cache(self._growing(rows)),
+        )
+        return PublicModelled(rows, once, cache(lambda: self._gather(rows, once)))
 
-    def _gather(self, rows: PublicRows) -> PublicEvidence:
-        evidence = self._evidence_of(self._fit(rows), rows)
+    def _gather(self, rows: PublicRows, once: _Once) -> PublicEvidence:
+        evidence = self._evidence_of(self._fit(rows), rows, once)
         if self.frozen is not None and self.frozen.base is not None:
             evidence = evidence.with_base(self.frozen.base.ensemble)
         return evidence
@@ -137,31 +156,33 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         even = [0.0] if not n_classes else [0.5] if n_classes == 2 else [1.0 / n_classes] * n_classes
         return constant(np.array(even), n_classes)
 
-    def _evidence_of(self, model: PublicModel, rows: PublicRows, half: float | None = None) -> PublicEvidence:
+    def _evidence_of(
+        self, model: PublicModel, rows: PublicRows, once: _Once, half: float | None = None
+    ) -> PublicEvidence:
         encoding, X, y = rows.encoding, rows.X, rows.y
-        seen = X if len(y) else encoding.encode(np.zeros((1, len(encoding.columns))))
+        answered = once.answer(model.ensemble)
+        usual = answered if len(y) else model.answers(encoding.encode(np.zeros((1, len(encoding.columns)))))
         residual_range, errors, scale = _residuals(
             model, y, half if self.residual_range == "auto" else self.residual_range
         )
         return PublicEvidence(
             base=model,
-            usual=model.answers(seen).mean(axis=0),
+            usual=usual.mean(axis=0),
             X=X,
+            answered=answered,
             errors=errors,
             range=residual_range,
             scale=scale,
-            grow=cache(self._growing(model, X, y)),
+            grow=cache(model.top) if self.partition == "cart" and model.top is not None else once.grow,
             own_variance=cache(lambda tree: model.own_variance(tree, X)),
         )
 
-    def _growing(self, model: PublicModel, X: Rows, y: NDArray[Any]) -> Callable[[int], Partition]:
-        """Return the collection tree by depth, which is the top of a tree base, else a tree on public rows."""
-        if self.partition == "cart" and model.top is not None:
-            return model.top
-        n_classes = model.n_classes
+    def _growing(self, rows: PublicRows) -> Callable[[int], Partition]:
+        """Return the tree on public rows by its depth."""
+        y, n_classes = rows.y, len(_labels(rows))
         grow = partial(
             grow_partition,
-            X,
+            rows.X,
             indicators(y, n_classes)[:, 0] if n_classes == 2 else y,
             kind=self.partition,
             n_classes=max(n_classes, 2),
@@ -204,7 +225,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
         half = None if view.labels or self.residual_range != "auto" else widen_range(known.plan, first.totals)
         return self._ask_in_cells(
-            PublicModelled(view.rows, cache(lambda: self._evidence_of(again, view.rows, half))),
+            replace(view, gather=cache(lambda: self._evidence_of(again, view.rows, view.once, half))),
             asked=(SHARE, EVERYBODY[1]),
             cuts=cuts,
         )

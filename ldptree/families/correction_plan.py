@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _AUTO = ("grr", "oue", "signed_subset")
+_mechanism_for = lru_cache(1024)(mechanism_for)
+"""A plan tries the same ones at depth after depth; their exact thresholds take long."""
 NOISE_OF_SCALE = 0.04
 """Standard deviation that reports may give a cell's mean, in the label's scale, for a public model of unknown error. Of
 .1, .05, .04 and .03 on the Chicago trips, .1 is too deep and the others are equal.
@@ -213,6 +215,7 @@ class PublicEvidence:
         base: the public model.
         usual: float64 [M], its mean answer over the public rows.
         X: float32 [n, d], encoded public rows; n may be 0.
+        answered: float64 [n, M], its answers to them.
         errors: float64 [m], out-of-fold errors of the public model (of all outputs together), or what stands in for them.
         range: of a residual.
         scale: see `CorrectionPlan`.
@@ -223,18 +226,23 @@ class PublicEvidence:
     base: PublicModel
     usual: Floats
     X: NDArray[np.float32]
+    answered: Floats
     errors: Floats
     range: ResidualRange
     scale: float
     grow: Callable[[int], Partition]
     own_variance: Callable[[Partition], Floats]
 
+    def expected_shares(self, n_levels: int) -> Floats:
+        """The share of public errors that is rounded to each level, float64 [n_levels]."""
+        return expected_shares(self.errors, -self.range.half, self.range.half, n_levels)
+
     def with_base(self, ensemble: Ensemble) -> Self:
         """The same with a base that was published before, whatever these public rows would give."""
         base = replace(self.base, ensemble=ensemble)
-        return replace(
-            self, base=base, usual=base.answers(self.X).mean(axis=0) if len(self.X) else self.usual
-        )
+        answered = base.answers(self.X)
+        usual = answered.mean(axis=0) if len(self.X) else self.usual
+        return replace(self, base=base, answered=answered, usual=usual)
 
 
 def make_plan(
@@ -272,6 +280,7 @@ def make_plan(
     on = partial(
         _on,
         evidence,
+        cache(evidence.expected_shares),
         epsilon=epsilon,
         n_holders=max(n_holders, 1),
         n_levels=n_levels,
@@ -337,6 +346,7 @@ def _deeper(evidence: PublicEvidence, on: Callable[[Partition], CorrectionPlan])
 
 def _on(
     evidence: PublicEvidence,
+    shares: Callable[[int], Floats],
     tree: Partition,
     *,
     epsilon: float,
@@ -345,7 +355,7 @@ def _on(
     mechanism: str,
 ) -> CorrectionPlan:
     choices = [
-        _noise(evidence, mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
+        _noise(evidence, shares(b), _mechanism_for(name, epsilon, tree.n_leaves, b), n_holders)
         for name in (_AUTO if mechanism == "auto" else (mechanism,))
         for b in _level_counts(name, n_levels)
         if mechanism != "auto" or MECHANISMS[name].for_classes in (None, b)
@@ -366,7 +376,8 @@ def plan_published(
     evidence: PublicEvidence, tree: Partition, mechanism: Mechanism, n_holders: int
 ) -> CorrectionPlan:
     """Return the plan of a question published before, with its tree and mechanism and today's public rows."""
-    return _plan(evidence, tree, *_noise(evidence, mechanism, max(n_holders, 1)))
+    shares = evidence.expected_shares(mechanism.n_classes)
+    return _plan(evidence, tree, *_noise(evidence, shares, mechanism, max(n_holders, 1)))
 
 
 def _plan(
@@ -393,11 +404,14 @@ def _doubt_of_means(evidence: PublicEvidence, public_count: Floats) -> Floats:
     return variance
 
 
-def _noise(evidence: PublicEvidence, mechanism: Mechanism, n: int) -> tuple[float, float, Mechanism]:
-    """Variance of the mean residual of a cell of n / L people, mechanism and rounding together; the mean square."""
+def _noise(
+    evidence: PublicEvidence, shares: Floats, mechanism: Mechanism, n: int
+) -> tuple[float, float, Mechanism]:
+    """Variance of the mean residual of a cell of n / L people, mechanism and rounding together; the mean square. `shares`: of
+    the levels.
+    """
     n_cells, half = mechanism.n_cells, evidence.range.half
     weights = np.array(label_levels(-half, half, mechanism.n_classes))
-    shares = expected_shares(evidence.errors, -half, half, mechanism.n_classes)
     mean_square = float(shares @ weights**2)
     inside = shares * n / n_cells
     noise = mechanism.cell_variance(weights, [1], inside[None], np.append(np.tile(inside, n_cells), 0.0))[0]
@@ -429,9 +443,11 @@ class PublicSummary:
         X, n_cells = evidence.X, plan.partition.n_leaves
         answer = np.tile(evidence.usual, (n_cells, 1))
         if len(X):
-            cells, answers = plan.partition.apply(X), evidence.base.answers(X)
-            is_met = plan.public_count > 0
-            sums = np.stack([np.bincount(cells, weights=s, minlength=n_cells) for s in answers.T], axis=1)
+            cells, is_met = plan.partition.apply(X), plan.public_count > 0
+            sums = np.stack(
+                [np.bincount(cells, weights=column, minlength=n_cells) for column in evidence.answered.T],
+                axis=1,
+            )
             answer[is_met] = sums[is_met] / plan.public_count[is_met][:, None]
         return cls(plan=plan, answer=answer, usual=evidence.usual, n_public=len(X))
 

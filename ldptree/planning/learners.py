@@ -86,7 +86,9 @@ class LearnerOfTotals(Learner):
     seed: int = 0
     _views: dict[str, Any] = field(default_factory=dict)
     _asked: dict[tuple[int, float], tuple[Any, Any, Published[Any]]] = field(default_factory=dict)
+    _answers: dict[int, tuple[NDArray[Any], NDArray[np.float32], Floats]] = field(default_factory=dict)
     _residuals: dict[tuple[int, tuple[Contrast, ...]], tuple[KnownRows, Floats]] = field(default_factory=dict)
+    _sizes: dict[tuple[int, float], Asked] = field(default_factory=dict)
 
     def ask(self, n: int, epsilon: float) -> tuple[OneTreeFamily[Any, Any, Any], Any, Published[Any]]:
         """The family, what it sees, and its first question to n people."""
@@ -128,7 +130,7 @@ class LearnerOfTotals(Learner):
         asked: Published[Any] | None = question
         transcript: list[Counted[Any]] = []
         while asked is not None:
-            n_asked = len(asked.protocol.respondents(n))
+            n_asked = asked.protocol.count_respondents(n)
             transcript.append(Counted(asked, self.respond(asked.protocol, people, n_asked, words)))
             asked = family.ask(view, transcript)
         return transcript
@@ -158,20 +160,27 @@ class LearnerOfTotals(Learner):
 
     def _residuals_of(self, protocol: Protocol, people: KnownRows) -> Floats:
         """Return the public model's error on each of the people, float64 [n, M]; the model is the same in every question."""
-        assert protocol.base is not None
-        known = id(people), protocol.base.contrasts
+        base, raw = protocol.base, people.raw
+        assert base is not None
+        # kept with whom they are of, so that no others get their id
+        if id(raw) not in self._answers:
+            X = people.encoding.encode(raw)
+            self._answers[id(raw)] = raw, X, base.answers(X)
+        known = id(people), base.contrasts
         if known not in self._residuals:
-            residuals = protocol.base.all_residuals(people.encoding, people.raw, people.labels)
-            self._residuals[known] = people, residuals  # with the people, so that no others get their id
+            _, X, answered = self._answers[id(raw)]
+            self._residuals[known] = people, base.residuals_of(X, people.labels, answered)
         return self._residuals[known][1]
 
     def size(self, n: int, epsilon: float) -> Asked:
         """See `Learner`."""
-        protocol = self.ask(n, epsilon)[2].protocol
-        if not protocol.asks_everybody:
-            words = Words.seeded(np.random.SeedSequence(self.seed))
-            protocol = self._converse(self.split.people, n, epsilon, words)[-1].protocol
-        return Asked(protocol.n_cells, protocol.mechanism.report_bytes)
+        if (n, epsilon) not in self._sizes:
+            protocol = self.ask(n, epsilon)[2].protocol
+            if not protocol.asks_everybody:
+                words = Words.seeded(np.random.SeedSequence(self.seed))
+                protocol = self._converse(self.split.people, n, epsilon, words)[-1].protocol
+            self._sizes[n, epsilon] = Asked(protocol.n_cells, protocol.mechanism.report_bytes)
+        return self._sizes[n, epsilon]
 
     def find_smallest(
         self, people: KnownRows, n: int, epsilon: float, share: float, seed: np.random.SeedSequence

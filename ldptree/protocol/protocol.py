@@ -231,6 +231,11 @@ class Protocol:
         first, stop = _part_ends(n)[[*self.asked]]
         return np.sort(order[first:stop])
 
+    def count_respondents(self, n: int) -> int:
+        """Return how many of n holders are asked, without an order of them."""
+        first, stop = _part_ends(n)[[*self.asked]]
+        return int(stop - first)
+
     def draw_outputs(self, n: int, words: Words) -> NDArray[np.int64] | None:
         """The output of the base that each of n holders reports on, int64 [n]; None where nothing is to be drawn.
 

@@ -140,14 +140,21 @@ class PublishedBase:
 
     def all_residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
         """The same of every output, or along every contrast, float64 [n, M]."""
-        wanted = indicators(np.asarray(labels), len(self.labels))
-        is_whole = encoding.encodable(raw)
-        residuals = np.full((len(wanted), self.n_residuals), np.nan)
+        labels, is_whole = np.asarray(labels), encoding.encodable(raw)
+        residuals = np.full((len(labels), self.n_residuals), np.nan)
         X = encoding.encode(raw[is_whole])
-        errors = wanted[is_whole] - answers(self.ensemble, X, len(self.labels))
-        signs = [contrast.signs(X) for contrast in self.contrasts]
-        residuals[is_whole] = errors * np.stack(signs, axis=1) if signs else errors
+        residuals[is_whole] = self.residuals_of(X, labels[is_whole], self.answers(X))
         return residuals
+
+    def answers(self, X: NDArray[np.float32]) -> Floats:
+        """The model's answers to encoded rows [n, d], float64 [n, outputs]."""
+        return answers(self.ensemble, X, len(self.labels))
+
+    def residuals_of(self, X: NDArray[np.float32], labels: NDArray[Any], answered: Floats) -> Floats:
+        """The same of encoded rows [n, d] with their labels [n] and the model's answers, float64 [n, M]."""
+        errors = indicators(labels, len(self.labels)) - answered
+        signs = [contrast.signs(X) for contrast in self.contrasts]
+        return errors * np.stack(signs, axis=1) if signs else errors
 
     @property
     def text(self) -> str:

@@ -205,15 +205,25 @@ class Boosting(Model):
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, "openmp"):  # more threads cost more than they save
-            fitted = [self._fit(*_draw_most(MOST_BOOSTED, sample.X, y)) for y in sample.Y.T]
+            X, Y = _draw_most(MOST_BOOSTED, sample.X, sample.Y)
+            columns = self._columns(X)
+            fitted = [self._fit(X[:, columns], y) for y in Y.T]
             held_out = sample.answer_held_out(self._answer) if n_trees is None else None
         trees = [
             tree
             for m, booster in enumerate(fitted)
-            for tree in _of_output(_rounds_of(booster), m, len(fitted))
+            for tree in _of_output(_rounds_of(booster, columns), m, len(fitted))
         ]
         offset = np.array([float(np.ravel(booster._baseline_prediction)[0]) for booster in fitted])
         return FittedTrees(trees, offset, held_out=held_out)
+
+    def _columns(self, X: Rows) -> NDArray[np.intp]:
+        """The columns that some cut parts into two large enough leaves; the others, as of rare categories, only take time."""
+        n, least = len(X), min(self.min_samples_leaf, len(X) // 2)
+        values = np.partition(X, (least - 1, n - least), axis=0)
+        is_cut = values[least - 1] < values[n - least]
+        is_cut[0] = True  # scikit-learn refuses rows without columns
+        return np.flatnonzero(is_cut)
 
     def _fit(self, X: Rows, y: Floats) -> Any:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -228,7 +238,8 @@ class Boosting(Model):
         ).fit(X, y)
 
     def _answer(self, X: Rows, Y: Floats, others: Rows) -> Floats:
-        return np.stack([self._fit(X, y).predict(others) for y in Y.T], axis=1)
+        columns = self._columns(X)
+        return np.stack([self._fit(X[:, columns], y).predict(others[:, columns]) for y in Y.T], axis=1)
 
 
 LINE = Line()
@@ -386,15 +397,15 @@ def _of_output(trees: Sequence[Tree], output: int, n_outputs: int) -> list[Tree]
     return wide_trees
 
 
-def _rounds_of(boosted: Any) -> list[Tree]:
-    """The trees of a boosting of numbers."""
+def _rounds_of(boosted: Any, columns: NDArray[np.intp]) -> list[Tree]:
+    """The trees of a boosting of numbers, fitted on these columns."""
     trees = []
     for (predictor,) in boosted._predictors:
         nodes = predictor.nodes
         is_leaf = nodes["is_leaf"].astype(bool)
         left, right = (np.where(is_leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
         value = np.where(is_leaf, nodes["value"], 0.0)[:, None]
-        trees.append((nodes["feature_idx"], nodes["num_threshold"], left, right, value))
+        trees.append((columns[nodes["feature_idx"]], nodes["num_threshold"], left, right, value))
     return trees
 
 

@@ -52,6 +52,7 @@ def known(base="tree", n=300):
         base=model,
         usual=model.answers(X).mean(axis=0),
         X=X,
+        answered=model.answers(X),
         errors=model.errors.ravel(),
         range=ResidualRange.of(model.errors.ravel()),
         scale=2 * float(y.std()),

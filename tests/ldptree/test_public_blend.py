@@ -48,6 +48,20 @@ def test_a_column_has_as_many_steps_as_values_and_not_too_many():
     assert (np.diff(stairs(np.sort(X, axis=0))[:, 0]) >= 0).all()
 
 
+def test_boosting_without_columns_that_no_leaf_is_large_enough_for_is_the_same():
+    X, y = rows(200)
+    X = np.hstack([(np.arange(200) < 4)[:, None], X, (np.arange(200) < 5)[:, None]]).astype(np.float32)
+    boosting = next(model for model in public_blend.MODELS if model.name == "boosting of small trees")
+    assert boosting.min_samples_leaf == 5
+    sample = public_blend.PublicSample(X, y[:, None], False, 10**6)
+    learned, fresh = boosting.learn(sample), X[::-1] + np.float32(0.01)
+    ours = Ensemble.of_trees(learned.trees, learned.offset).predict(fresh)
+    assert boosting._columns(X).tolist() == [0, 1, 2, 4, 5], "of a rare value the first column alone"
+    assert np.allclose(ours[:, 0], boosting._fit(X, y).predict(fresh), atol=1e-6)
+    held_out = sample.answer_held_out(lambda X, Y, others: boosting._fit(X, Y[:, 0]).predict(others)[:, None])
+    assert np.array_equal(learned.held_out, held_out)
+
+
 def test_weights_are_shares_that_find_the_better_model_and_are_even_where_rows_are_few():
     rng = np.random.default_rng(0)
     wanted = rng.normal(size=(1000, 1))
