@@ -37,6 +37,9 @@ def rows_of(file, columns=None):
     ("content", "name"),
     [
         (TEXT, "a.csv"),
+        (TEXT.replace(",", ";"), "a.csv"),
+        (TEXT.replace(",", "|"), "a.txt"),
+        (TEXT.replace(",", "\t"), "a.tsv"),
         (TEXT.replace("\n", "\r\n"), "a.csv"),
         ("\ufeff" + TEXT, "a.csv"),
         ("\n" + TEXT + "\n", "a.csv"),

@@ -72,12 +72,13 @@ def test_other_numeric_types_missing_values_and_new_levels_are_scored(model_path
     assert wide[0] == model.classes[default.argmax()]  # a value is missing that no rule fills
 
 
-@pytest.mark.parametrize("written", ["utf-8", "with a mark", "gzip", "quoted, with blanks"])
+@pytest.mark.parametrize("written", ["utf-8", "with a mark", "semicolons", "gzip", "quoted, with blanks"])
 def test_a_csv_is_scored_as_the_parquet_of_its_rows(model_path, data, tmp_path, written):
     frame, path = pl.read_parquet(data).drop("_row", strict=False), tmp_path / "rows.csv"
     if written == "quoted, with blanks":
         frame = frame.with_columns(pl.col(pl.String) + " ")
     text = frame.write_csv(
+        separator=";" if written == "semicolons" else ",",
         quote_style="non_numeric" if written == "quoted, with blanks" else "necessary",
     ).encode()
     marks = {"with a mark": b"\xef\xbb\xbf"}
