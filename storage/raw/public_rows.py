@@ -17,7 +17,7 @@ from schemas.dataset import ColumnType, PublicRule
 from storage.digests import mixed
 from storage.raw import raw_files, typed_rows
 from storage.raw.raw_files import INTERNAL, RawFile
-from storage.raw.recognition.findings import HEAD, LEVELS_LISTED, SPREAD, ColumnSample
+from storage.raw.recognition.findings import LEVELS_LISTED, SPREAD, ColumnSample
 from storage.raw.typed_rows import PUBLIC, TypeEvidence, count_evidence
 from storage.sql import UTC, by_clock, quote
 
@@ -127,13 +127,10 @@ class PublicValues:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.evidence = {column: TypeEvidence() for column in columns}
-        rows = max(CELLS // max(len(columns), 1), FEWEST_ROWS)
-        self._n_head, self._n_spread = min(HEAD, rows), min(SPREAD, rows)
-        self._head: list[pl.DataFrame] = []
+        self._n_spread = min(SPREAD, max(CELLS // max(len(columns), 1), FEWEST_ROWS))
         self._spread: list[pl.DataFrame] = []
         self._share = 1.0
         self._draws = np.random.default_rng(SEED)
-        self._seen = 0
         self._distinct: dict[str, set[str]] = {column: set() for column in columns}
 
     def add(self, texts: pl.DataFrame) -> None:
@@ -145,22 +142,19 @@ class PublicValues:
             known = self._distinct[column]
             if evidence.number < evidence.present and len(known) <= LEVELS_LISTED:
                 known |= set(texts[column].drop_nulls().unique().head(LEVELS_LISTED + 1).to_list())
-        if self._seen < self._n_head:
-            self._head.append(texts.head(self._n_head - self._seen))
         drawn = texts.with_columns(pl.Series(DRAW, self._draws.random(texts.height)))
         self._spread.append(drawn.filter(pl.col(DRAW) < self._share))
-        self._seen += texts.height
         self._thin_out()
 
     def sample(self, column: str) -> ColumnSample:
         """Return the sample of a column."""
         evidence = self.evidence[column]
-        head, spread = (_values(frames, column) for frames in (self._head, self._spread))
+        values = (value for frame in self._spread for value in frame.get_column(column).to_list())
+        spread = [value for value in values if value is not None]
         return ColumnSample(
             column=column,
-            head=head,
             spread=spread,
-            n_distinct=max(len(self._distinct[column]), len(set(head))),
+            n_distinct=max(len(self._distinct[column]), len(set(spread))),
             is_number=evidence.number == evidence.present,
             is_mostly_number=2 * evidence.number > evidence.present,
             is_whole=evidence.integer == evidence.present,
@@ -185,11 +179,6 @@ def gather(columns: Sequence[str], batches: Iterable[tuple[Any, Sequence[str]]])
     for batch, nulls in batches:
         values.add(raw_texts(batch, nulls))
     return values
-
-
-def _values(frames: Sequence[pl.DataFrame], column: str) -> list[str]:
-    """The values of a column that are there."""
-    return [value for frame in frames for value in frame.get_column(column).to_list() if value is not None]
 
 
 def raw_texts(batch: Any, nulls: Sequence[str]) -> pl.DataFrame:

@@ -30,7 +30,7 @@ _STAND_IN = "respelled"
 
 def recognise(sample: ColumnSample) -> Finding | None:
     """What must be known of a column before it is a feature; None where it may be one as it stands."""
-    if not sample.head or sample.is_truth:
+    if not sample.spread or sample.is_truth:
         return None
     if sample.is_number:
         if date_forms.are_compact(sample):

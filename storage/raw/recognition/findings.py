@@ -11,10 +11,8 @@ from typing import Self
 from ldptree.errors import ConfigError
 from storage.sql import check_expression, quote
 
-HEAD = 5_000
-"""Public values kept from the first on, in order, to tell what is alike and what only rises."""
 SPREAD = 2_000
-"""Public values drawn from all rows alike, about this many up to twice as many, to tell forms."""
+"""Public values drawn from all rows alike, about this many up to twice as many."""
 FEW = 20
 """Below this many public values it says nothing that no two are alike."""
 LEVELS_LISTED = 100
@@ -30,8 +28,6 @@ class ColumnSample:
     """Public values of one raw column that are there, as texts."""
 
     column: str
-    head: Sequence[str]
-    """The first `HEAD` of them, in the order of the rows."""
     spread: Sequence[str]
     """Some that are drawn from all rows, in their order."""
     n_distinct: int
@@ -53,7 +49,6 @@ class ColumnSample:
         texts = [value.strip() for value in values if value.strip()]
         return cls(
             column=column,
-            head=texts[:HEAD],
             spread=texts[:: max(len(texts) // SPREAD, 1)],
             n_distinct=len(set(texts)),
             is_number=is_number or is_whole,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.raw.recognition.findings import FEW, HEAD, LEVELS_LISTED, ColumnSample, Finding
+from storage.raw.recognition.findings import FEW, LEVELS_LISTED, ColumnSample, Finding
 
 NEARLY = 0.9
 """Of whole numbers, the share that must be different."""
@@ -35,29 +35,27 @@ def recognise_numbers(sample: ColumnSample) -> Finding | None:
     """That whole numbers are an identifier, or a code; None where they count or measure something."""
     if not sample.is_whole:
         return None
-    if any(_CODE.fullmatch(text) for text in (*sample.head, *sample.spread)):
+    if any(_CODE.fullmatch(text) for text in sample.spread):
         return recognise_texts(sample) or Finding(column=sample.column, sentence="codes", is_code=True)
-    if len(sample.head) < FEW:
+    if len(sample.spread) < FEW:
         return None
-    values = np.array(sample.head).astype(np.float64)
+    values = np.array(sample.spread).astype(np.float64)
     n_different = len(np.unique(values))
     if n_different < NEARLY * len(values):
         return None
     alike = "all different" if n_different == len(values) else "nearly all different"
     if bool((np.diff(values) >= 0).all()):
         what, why = "row numbers, identifiers or points in time", " and only rise from row to row"
-    elif _are_long(sample.head) or _is_no_chance(values, n_different):
+    elif _are_long(sample.spread) or _is_no_chance(values, n_different):
         what, why = "identifiers, or points in time", ", which cannot be a coincidence"
     else:
         return None
-    return Finding(
-        column=sample.column, sentence=f"{what}: {_tell_count(values)} whole numbers are {alike}{why}"
-    )
+    return Finding(column=sample.column, sentence=f"{what}: {len(values):,} whole numbers are {alike}{why}")
 
 
 def recognise_texts(sample: ColumnSample) -> Finding | None:
     """That texts are names or free text, or too many to be categories; None where they are categories."""
-    texts = sample.head
+    texts = sample.spread
     n_different = len(set(texts))
     words = float(np.mean([len(text.split()) for text in texts]))
     for what, form in _FORMS.items():
@@ -71,18 +69,13 @@ def recognise_texts(sample: ColumnSample) -> Finding | None:
         what = "free text" if words >= WORDS else "identifiers or names"
         return Finding(
             column=sample.column,
-            sentence=f"{what}: {n_different:,} different texts in {_tell_count(texts)} values",
+            sentence=f"{what}: {n_different:,} different texts in {len(texts):,} values",
         )
     if words >= 2 * WORDS and 2 < n_different == len(texts):
         return Finding(column=sample.column, sentence="free text: no two values alike")
     if is_many:
         return Finding(column=sample.column, sentence=f"more than {LEVELS_LISTED} different texts")
     return None
-
-
-def _tell_count(values: Sized) -> str:
-    """How many values were compared; of more than those, the first."""
-    return f"{'the first ' if len(values) == HEAD else ''}{len(values):,}"
 
 
 def _are_long(texts: Sequence[str]) -> bool:

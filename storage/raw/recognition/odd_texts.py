@@ -48,12 +48,12 @@ def recognise_versions(sample: ColumnSample) -> Finding | None:
 
 def recognise(sample: ColumnSample) -> Finding | None:
     """What the column means, and how it is read; None where it means what stands there."""
-    if not sample.head or sample.is_number or sample.is_truth:
+    if not sample.spread or sample.is_number or sample.is_truth:
         return None
     name = sql_name(sample.column)
     if sample.is_mostly_number:
         return _numbers_and_words(sample)
-    texts = {*sample.head, *sample.spread}
+    texts = {*sample.spread}
     if sample.n_distinct <= LEVELS_LISTED and len({text.lower() for text in texts}) < len(texts):
         return _found(
             sample, "texts, of which some differ in capital letters alone", "lower", f"lower(trim({name}))"
@@ -94,7 +94,7 @@ def _numbers_and_words(sample: ColumnSample) -> Finding:
 def _finite(text: str, sample: ColumnSample) -> str:
     """The number that an expression of text is; what is written as an infinite one is missing."""
     number = f"CAST({text} AS DOUBLE)"
-    has_infinite = any(_INFINITE.fullmatch(text) for text in (*sample.head, *sample.spread))
+    has_infinite = any(_INFINITE.fullmatch(text) for text in sample.spread)
     return f"CASE WHEN isfinite({number}) THEN {number} END" if has_infinite else number
 
 
