@@ -14,7 +14,7 @@ from tasks.page.captions import say
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import fill
-from tasks.page.units import MOST_MORE, figures
+from tasks.page.units import MINUS, MOST_MORE, figures, fixed
 from tasks.scoring.forecast import Backwards, CollectionPlan
 
 WAYS = {
@@ -354,8 +354,8 @@ def _planted(plan: CollectionPlan, forecast: Forecast) -> str:
 
 def _size(plan: CollectionPlan, size: float, more: int = 0) -> str:
     if plan.is_number:
-        return figures(size, 2 + more).replace("-", "\u2212")
-    return f"{round(100 * size, 1 + more) + 0.0:.{1 + more}f} points".replace("-", "\u2212")
+        return figures(size, 2 + more).replace("-", MINUS)
+    return f"{fixed(100 * size, 1 + more)} points"
 
 
 def _unlike(plan: CollectionPlan, size: float, other: float) -> str:
