@@ -20,6 +20,11 @@ class Sentence:
     key: str
     text: str
 
+    @property
+    def gives_chance(self) -> bool:
+        """True if it says how often chance alone would look like the reports."""
+        return "{chance}" in SAYS[self.key]
+
 
 SAYS = {
     # the finding

@@ -225,7 +225,9 @@ def say_rows(run: Run, number: int | None = None) -> str:
 
 
 def lead(run: Run) -> list[Sentence]:
-    """Return at most two sentences under the heading: what public rows say on average, and what reports say."""
+    """Return at most two sentences under the heading: what public rows say on average, and what reports say. Of two in a row that
+    give a chance, one.
+    """
     if run.failure is not None:
         is_reason = headline(run).key == "reason" and not run.failure.is_waiting
         return [_stopped(run.failure)] if is_reason else []
@@ -247,7 +249,8 @@ def lead(run: Run) -> list[Sentence]:
             true=average.unit.value(average.true) if average.true is not None else "",
         )
         return [expects, says]
-    return [sentence for sentence in _findings(run)[:MOST_LEAD] if sentence.key != "says"]
+    first = [sentence for sentence in _findings(run)[:MOST_LEAD] if sentence.key != "says"]
+    return first[:1] if all(sentence.gives_chance for sentence in first) else first
 
 
 def explain_finding(run: Run) -> list[Sentence]:

@@ -220,6 +220,18 @@ def test_what_noise_costs_is_no_negative_cost(
     assert said in [one.text for one in summary.costs(run)]
 
 
+def test_the_lead_gives_one_chance_and_the_groups_beside_them_the_other(runs: dict[str, Run]) -> None:
+    run = runs["a release"]
+    assert run.model.tree is not None
+    tree = replace(run.model.tree, estimates=(Estimate(value=0.05, sd=0.04),))
+    found = replace(
+        run.model, tree=tree, is_found=True, chance=0.5, is_particular=True, chance_alike=0.88, statements=()
+    )
+    run = replace(run, description=found, public_rule="zone = 'north'")
+    assert [one.key for one in summary.lead(run)] == ["off together"]
+    assert "particular" in {one.key for one in summary.explain_finding(run)}
+
+
 def test_where_nothing_is_found_the_paragraph_says_so(runs: dict[str, Run]) -> None:
     run = runs["a correction"]
     run = replace(_scored(run, (-0.01, 0.001)), description=replace(run.model, is_found=False), hidden=None)
