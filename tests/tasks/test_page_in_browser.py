@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from test_page import CASES, runs  # noqa: F401 - a fixture
+from test_pages_are_true import make_run
 from test_plan_words import forecast, plan_of
 
 from tasks.page.cards import Card, draw_campaign
 from tasks.page.data import Failure, Run
 from tasks.page.plan import render_plan
 from tasks.page.render import render, render_brief, render_index, write_actors
+from tasks.report import read_facts
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -28,7 +30,16 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
 )
 
-PAGES = (*CASES, "a question that waits", "devices", "a campaign", "all runs", "a plan", "actors")
+PAGES = (
+    *CASES,
+    "two questions",
+    "a question that waits",
+    "devices",
+    "a campaign",
+    "all runs",
+    "a plan",
+    "actors",
+)
 """Every kind of page."""
 LONG = "of the people in the western districts"
 QUIET = (
@@ -52,9 +63,11 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory, runs: dict[str, Run]) -> dict[str, Path]:  # noqa: F811
-    texts = {name: render(runs[name]) for name in CASES} | _others(runs)
-    assert set(texts) == set(PAGES)
     folder = tmp_path_factory.mktemp("pages")
+    two = make_run(folder, "two questions").chain
+    asked_twice = {"two questions": render(read_facts(two.store, two.page["page"]))}
+    texts = {name: render(runs[name]) for name in CASES} | asked_twice | _others(runs)
+    assert set(texts) == set(PAGES)
     paths = {name: folder / f"{name}.html" for name in texts}
     for name, path in paths.items():
         path.write_text(texts[name], encoding="utf-8")

@@ -82,7 +82,7 @@ ROUNDS: dict[str, dict[str, Any]] = {
 }
 
 
-def _made(folder: Any, name: str) -> Run:
+def make_run(folder: Any, name: str) -> Run:
     make, configured, columns, changes, n = CASES[name]
     path = make(folder / "rows.csv", n, 1, **columns)
     return Run(Chain(Store(folder / "work"), configured(path, **changes)))
@@ -90,7 +90,7 @@ def _made(folder: Any, name: str) -> Run:
 
 @pytest.mark.parametrize("name", first_fast(*CASES, fast=QUICK))
 def test_every_statement_of_a_page_is_so(tmp_path: Any, name: str) -> None:
-    assert check(_made(tmp_path, name)) == []
+    assert check(make_run(tmp_path, name)) == []
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def _is_seen(made: Run, html: str) -> bool:
 
 @pytest.fixture(scope="module", params=first_fast("two classes", "a corrected number"))
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return _made(tmp_path_factory.mktemp("run"), request.param)
+    return make_run(tmp_path_factory.mktemp("run"), request.param)
 
 
 def test_the_checker_sees_every_figure_that_is_off(made: Run) -> None:
