@@ -70,6 +70,7 @@ def protocols(run):
 @pytest.mark.parametrize("n", [1, 2, 7, 1000, 1003])
 def test_every_holder_is_asked_exactly_one_of_two_questions_whoever_they_are(done, n):
     asked = [protocol.respondents(n) for protocol in protocols(done)]
+    assert [protocol.count_respondents(n) for protocol in protocols(done)] == [who.size for who in asked]
     assert sorted(np.concatenate(asked).tolist()) == list(range(n))
     assert abs(asked[0].size - n * SHARE / 1000) <= 1
 
