@@ -21,7 +21,7 @@ from ldptree.errors import DataError, ProtocolMismatch
 from ldptree.protocol.ledger import name_of
 from schemas.dataset import ColumnType, DatasetSpec
 from storage.raw import raw_files
-from storage.raw.public_rows import PublicRows
+from storage.raw.public_rows import PublicSelection
 from storage.raw.raw_files import RawFile
 from storage.sql import quote
 
@@ -39,7 +39,7 @@ def name_type(
     spec: DatasetSpec,
     files: Sequence[RawFile],
     connection: Any,
-    public: PublicRows,
+    public: PublicSelection,
     rule_types: Mapping[str, ColumnType],
 ) -> ColumnType:
     """Return the type of the names in the holders' column of raw files, as declared, or else integers or texts.
@@ -126,7 +126,7 @@ def _shown_by_public_rows(
     column: str,
     files: Sequence[RawFile],
     connection: Any,
-    public: PublicRows,
+    public: PublicSelection,
     rule_types: Mapping[str, ColumnType],
 ) -> NameType:
     import polars as pl

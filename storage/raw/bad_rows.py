@@ -21,7 +21,7 @@ from schemas.dataset import ROW_NUMBER
 from schemas.families import estimators_for
 from storage.private_files import append_privately
 from storage.raw import raw_files, typed_rows
-from storage.raw.public_rows import PublicRows, booleans
+from storage.raw.public_rows import PublicSelection, booleans
 from storage.raw.raw_files import RawFile, batch_rows
 from storage.raw.typed_rows import FAULT_COLUMN, FAULT_KIND, FAULT_VALUE, SELECTED, TypedQuery
 
@@ -84,7 +84,7 @@ class BadRows:
     """Of the Parquet file of the rows that are kept."""
     index: int
     query: TypedQuery
-    public: PublicRows
+    public: PublicSelection
     faults: FaultList
     skip_bad_lines: bool
 

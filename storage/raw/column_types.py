@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas.dataset import ColumnType, DatasetSpec
 from storage.raw import raw_files
-from storage.raw.public_rows import PublicRows, PublicValues, gather
+from storage.raw.public_rows import PublicSelection, PublicValues, gather
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition.columns import recognise, refusal
 from storage.raw.recognition.findings import Finding, name_apart
@@ -44,7 +44,7 @@ class ColumnTypes:
 
 
 def column_types(
-    spec: DatasetSpec, files: Sequence[RawFile], public: PublicRows, used: UsedColumns
+    spec: DatasetSpec, files: Sequence[RawFile], public: PublicSelection, used: UsedColumns
 ) -> ColumnTypes:
     """Return the type of each column read, as declared, as in the Parquet, or from its public values.
 
@@ -74,7 +74,7 @@ def _types_from_values(
     spec: DatasetSpec,
     files: Sequence[RawFile],
     connection: Any,
-    public: PublicRows,
+    public: PublicSelection,
     used: UsedColumns,
     known: dict[str, ColumnType],
 ) -> ColumnTypes:
@@ -178,7 +178,7 @@ def _gathered(
     connection: Any,
     files: Sequence[RawFile],
     columns: Sequence[str],
-    public: PublicRows | None,
+    public: PublicSelection | None,
     rule_types: Mapping[str, ColumnType],
 ) -> PublicValues:
     """Gather what the values of each column look like, in all rows or in public ones."""

@@ -22,7 +22,7 @@ from storage.raw import raw_files
 from storage.raw.formats.contents import Content, file_kind, read_content
 from storage.raw.formats.nameless_files import NamelessFile
 from storage.raw.layouts import Layout, read_layout
-from storage.raw.public_rows import PublicRows
+from storage.raw.public_rows import PublicSelection
 from storage.raw.raw_files import RawFile
 
 MOST_ROWS, FEWEST_ROWS, MOST_CELLS = 20_000, 600, 400_000
@@ -117,7 +117,7 @@ def read_like(named: NamedFile, path: Path) -> RawFile:
 
 
 def sample_rows(
-    file: RawFile, public: PublicRows, usable: list[str], types: Any, tell: Callable[[int], None]
+    file: RawFile, public: PublicSelection, usable: list[str], types: Any, tell: Callable[[int], None]
 ) -> FileSample:
     """Keep each public row by the same chance, which is halved where they are too many; `tell` how many were seen.
 

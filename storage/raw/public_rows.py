@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicRows:
-    """The public rows of a list of raw files."""
+class PublicSelection:
+    """Which rows of a list of raw files are public."""
 
     rule: PublicRule
     """As it was written, or for "random" where a raw column names holders, the same of holders (`draw_holders`)."""

@@ -23,7 +23,7 @@ from storage.raw import raw_files, typed_rows
 from storage.raw.bad_rows import BadRows, FaultList
 from storage.raw.column_types import ColumnTypes, UsedColumns, column_types
 from storage.raw.pieces import Piece, cut
-from storage.raw.public_rows import PublicRows, booleans, draw_holders
+from storage.raw.public_rows import PublicSelection, booleans, draw_holders
 from storage.raw.raw_files import RawFile
 from storage.raw.typed_rows import PUBLIC, SELECTED, TypedQuery
 from storage.sql import check_predicate, list_columns, quote, suggest_name
@@ -83,7 +83,7 @@ class IngestPlan:
 
     spec: DatasetSpec
     files: Sequence[RawFile]
-    public: PublicRows
+    public: PublicSelection
     query: TypedQuery
     rule_columns: tuple[str, ...]
     found_types: ColumnTypes
@@ -134,7 +134,7 @@ class IngestPlan:
             )
         if rule.kind == "random" and spec.holder_column in columns:
             rule = draw_holders(rule, spec.holder, rules.seed)
-        public = PublicRows(rule=rule, n_mixed=n_mixed, seed=rules.seed)
+        public = PublicSelection(rule=rule, n_mixed=n_mixed, seed=rules.seed)
         found_types = known or column_types(
             spec,
             files,
@@ -315,7 +315,7 @@ def _check_columns(spec: DatasetSpec, file: RawFile) -> None:
 LabelKind = Literal["class", "number"]
 
 
-def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicRows) -> LabelKind:
+def label_kind(query: TypedQuery, files: Sequence[RawFile], public: PublicSelection) -> LabelKind:
     """A class where the target is text, boolean, or has few different whole values among the public rows; else a number."""
     (target,) = (column for column in query.kept if column.name == query.target)
     if target.type not in ("integer", "number"):

@@ -24,7 +24,7 @@ from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
 from storage.raw import raw_files
 from storage.raw.column_types import column_types_of_rule
 from storage.raw.file_samples import FileSample, NamedFile, name_file, read_like, sample_rows
-from storage.raw.public_rows import PublicRows, gather, raw_texts
+from storage.raw.public_rows import PublicSelection, gather, raw_texts
 from storage.raw.raw_files import RawFile
 from storage.raw.recognition import odd_texts
 from storage.raw.recognition.columns import recognise
@@ -135,10 +135,10 @@ class FirstLook:
         return next(column for column in self.columns if column.name == name)
 
 
-def rows_by(public: str) -> PublicRows:
+def rows_by(public: str) -> PublicSelection:
     """The rows that a rule makes public, of the file with all rows; of a file that is public whole every one."""
     rule = parse_public_rule(public)
-    return PublicRows(rule=rule, n_mixed=0 if rule.kind == "file" else 1, seed=0)
+    return PublicSelection(rule=rule, n_mixed=0 if rule.kind == "file" else 1, seed=0)
 
 
 def look(
