@@ -254,7 +254,7 @@ def describe_protocol(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-@step("prune", version="8", home="curator", retries=2, says="the model")
+@step("prune", version="9", home="curator", retries=2, says="the model")
 def fit(
     draft: Draft, *, transcript: StoredTranscript, asking: Asking, reading: Mapping[str, Any]
 ) -> Mapping[str, Any]:
@@ -269,7 +269,7 @@ def fit(
 
 @step(
     "partition",
-    version="6",
+    version="7",
     home="curator",
     retries=2,
     says="a question to holders, made of public rows",

@@ -27,6 +27,7 @@ from ldptree.families.contrasts import (
 from ldptree.families.correction_plan import (
     MAX_CELLS,
     CorrectionPlan,
+    Halves,
     PublicEvidence,
     PublicSummary,
     ResidualRange,
@@ -36,6 +37,7 @@ from ldptree.families.correction_plan import (
 from ldptree.families.corrections import correct, estimate_residuals
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published
 from ldptree.families.settings import CorrectionSettings
+from ldptree.families.stumps import Stump, find_stumps
 from ldptree.inference.depth import default_min_samples_leaf
 from ldptree.limits import check_labels, check_memory
 from ldptree.mechanisms import adds_noise_to_every_cell
@@ -228,6 +230,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
             replace(view, gather=cache(lambda: self._evidence_of(again, view.rows, view.once, half))),
             asked=(SHARE, EVERYBODY[1]),
             cuts=cuts,
+            contrasts=base.contrasts,
         )
 
     def _ask_along_columns(self, view: PublicModelled) -> Published[PublicSummary] | None:
@@ -268,9 +271,16 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         return ""
 
     def _ask_in_cells(
-        self, view: PublicModelled, *, asked: tuple[int, int] = EVERYBODY, cuts: Sequence[Contrast] = ()
+        self,
+        view: PublicModelled,
+        *,
+        asked: tuple[int, int] = EVERYBODY,
+        cuts: Sequence[Contrast] = (),
+        contrasts: Sequence[Contrast] = (),
     ) -> Published[PublicSummary]:
-        """Return the question about cells to this part of the holders. `cuts` separate halves before the tree."""
+        """Return the question about cells to this part of the holders. `cuts`, of the `contrasts` that others were asked about,
+        separate halves before the tree.
+        """
         evidence = view.evidence
         n_holders = view.n_holders * (asked[1] - asked[0]) // EVERYBODY[1]
         if self.frozen is not None:
@@ -296,7 +306,12 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         )
         check_memory(plan.partition.n_leaves, plan.mechanism.n_classes)
         protocol = self.publish(view, plan, asked=asked)
-        return Published(protocol, lambda: PublicSummary.of(evidence, plan), is_last=True)
+
+        def summarize() -> PublicSummary:
+            halves = Halves.of(contrasts, plan.partition, evidence.X) if contrasts else None
+            return replace(PublicSummary.of(evidence, plan), halves=halves)
+
+        return Published(protocol, summarize, is_last=True)
 
     def publish(
         self,
@@ -340,11 +355,30 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         return protocol
 
     def fit(self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]) -> CorrectedModel:
-        """The public model, corrected by the totals of the last answers."""
+        """The public model, corrected by the totals of the last answers, and by stumps of the ones before."""
         *before, last = transcript
-        model = fit_corrected(last.protocol, last.published.evidence, last.totals, epsilon=self.epsilon)
+        public = last.published.evidence
+        model = fit_corrected(last.protocol, public, last.totals, epsilon=self.epsilon)
+        stumps: list[Stump] = []
+        for answers in before:
+            base = answers.protocol.base
+            assert base is not None
+            assert public.halves is not None
+            stumps += find_stumps(
+                answers.published.evidence.plan,
+                base.contrasts,
+                answers.totals,
+                public.halves,
+                public.plan,
+                model.corrections,
+            )
         n_before = sum(t.n_private for answers in before for t in answers.totals)
-        return replace(model, n_private=model.n_private + n_before, label_range=self.label_range)
+        return replace(
+            model,
+            n_private=model.n_private + n_before,
+            label_range=self.label_range,
+            stumps=tuple(stumps),
+        )
 
     def doubt(self, evidence: PublicSummary) -> NDArray[np.float64]:
         """See `OneTreeFamily`."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ldptree.models.ensemble import Ensemble
     from ldptree.partition.tree import Partition
     from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.published_base import Contrast
     from ldptree.public_models.model import PublicModel
 
     Floats = NDArray[np.float64]
@@ -419,6 +420,30 @@ def _noise(
     return variance, mean_square, mechanism
 
 
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """The place of the halves of K contrasts in L cells, by public rows.
+
+    Attributes:
+        balance: float64 [L, K], the mean sign in each cell; 0 where there is no row.
+        overlap: float64 [K, K], the mean product of two contrasts' signs less their balance.
+    """
+
+    balance: Floats
+    overlap: Floats
+
+    @classmethod
+    def of(cls, contrasts: Sequence[Contrast], partition: Partition, X: NDArray[np.float32]) -> Self:
+        """Of encoded public rows X, float32 [n, d], n >= 1."""
+        signs = np.stack([contrast.signs(X) for contrast in contrasts], axis=1)
+        cells = partition.apply(X)
+        count = np.maximum(np.bincount(cells, minlength=partition.n_leaves), 1)
+        sums = [np.bincount(cells, weights=column, minlength=len(count)) for column in signs.T]
+        balance = np.stack(sums, axis=1) / count[:, None]
+        apart = signs - balance[cells]
+        return cls(balance, apart.T @ apart / len(X))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicSummary:
     """The public rows' part in reading the answers to a published question, computed once.
@@ -429,6 +454,7 @@ class PublicSummary:
         usual: float64 [M], the same over all.
         n_public: public rows.
         errors: float64 [n], the out-of-fold errors of the public model, where another question follows that is made of them.
+        halves: where a question about contrasts came before, how these lie in the cells.
     """
 
     plan: CorrectionPlan
@@ -436,6 +462,7 @@ class PublicSummary:
     usual: Floats
     n_public: int
     errors: Floats | None = None
+    halves: Halves | None = None
 
     @classmethod
     def of(cls, evidence: PublicEvidence, plan: CorrectionPlan) -> Self:
@@ -453,8 +480,8 @@ class PublicSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, without what the protocol says."""
-        plan, clip_range = self.plan, self.plan.range
-        return {
+        plan, clip_range, halves = self.plan, self.plan.range, self.halves
+        data = {
             "range": [clip_range.half, clip_range.slope, clip_range.offset, clip_range.offset_sd],
             "moved": list(clip_range.moved),
             "mean_square": plan.mean_square,
@@ -466,7 +493,11 @@ class PublicSummary:
             "doubt": plan.doubt.tolist(),
             "answer": self.answer.tolist(),
             "usual": self.usual.tolist(),
-        } | ({} if self.errors is None else {"errors": self.errors.tolist()})
+        }
+        data |= {} if self.errors is None else {"errors": self.errors.tolist()}
+        return data | (
+            {} if halves is None else {"halves": [halves.balance.tolist(), halves.overlap.tolist()]}
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], protocol: Protocol) -> Self:
@@ -491,10 +522,12 @@ class PublicSummary:
             expected_sd=data["expected_sd"],
         )
         errors = np.array(data["errors"], dtype=np.float64) if "errors" in data else None
+        halves = Halves(*map(np.array, data["halves"])) if "halves" in data else None
         return cls(
             plan=plan,
             answer=arrays["answer"],
             usual=arrays["usual"],
             n_public=data["n_public"],
             errors=errors,
+            halves=halves,
         )

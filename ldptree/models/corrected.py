@@ -18,6 +18,7 @@ from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
 from ldptree.families.correction_plan import CorrectionPlan, PublicSummary
 from ldptree.families.corrections import Corrections, own_weights, sd_of_means, unclip_means
+from ldptree.families.stumps import Stump
 from ldptree.inference.discrepancy import DiscrepancyPrior
 from ldptree.inference.shares import half_width, raised
 from ldptree.limits import check_spent
@@ -131,6 +132,7 @@ class CorrectedModel(Model):
         n_public: public rows.
         protocol_digests: of the question that was answered; or of M questions, one an output.
         label_range: within which predictions of a number stay; None: anywhere.
+        stumps: what is added beside the corrections of cells, where the model has one output.
 
     Raises:
         DataError: the parts do not fit each other, or epsilon or a count is impossible.
@@ -152,6 +154,7 @@ class CorrectedModel(Model):
     n_public: int
     protocol_digests: tuple[str, ...]
     label_range: tuple[float, float] | None = None
+    stumps: tuple[Stump, ...] = ()
 
     def __post_init__(self) -> None:
         d, corrections = self.encoding.n_encoded, self.corrections
@@ -176,6 +179,14 @@ class CorrectedModel(Model):
             raise DataError(f"corrected model: common_sd is {corrections.common_sd}, no number from 0 on")
         if not (math.isnan(corrections.chance_alike) or 0 <= corrections.chance_alike <= 1):
             raise DataError(f"corrected model: chance_alike is {corrections.chance_alike}, no chance")
+        for stump in self.stumps:
+            numbers = stump.shift, stump.sd, stump.contrast.threshold, *stump.balance.ravel()
+            if m > 1 or stump.balance.shape != (n_cells,) or not np.isfinite(numbers).all() or stump.sd < 0:
+                raise DataError("corrected model: a stump does not fit the cells, or its sd is below 0")
+            if not 0 <= stump.contrast.feature < d:
+                raise DataError(
+                    f"corrected model: a stump tests a column that the encoding's {d} do not have"
+                )
         if self.default.shape != (m,) or not np.isfinite(self.default).all():
             raise DataError(f"corrected model: default has shape {self.default.shape}, expected ({m},)")
         if len(corrections.priors) != m or len(self.protocol_digests) not in (1, m):
@@ -199,12 +210,43 @@ class CorrectedModel(Model):
         return RawTree.of(self.partition, self.encoding)
 
     @cached_property
+    def stump_trees(self) -> tuple[RawTree, ...]:
+        """The halves of each stump, in raw units; cell 1 is above."""
+        return tuple(RawTree.of(stump.contrast.partition, self.encoding) for stump in self.stumps)
+
+    @cached_property
+    def in_cells(self) -> Floats:
+        """float64 [L, M], what is added to the public model in each cell before stumps are."""
+        made = self.corrections.correction
+        for stump in self.stumps:
+            made = made - stump.shift * stump.balance[:, None]
+        return made
+
+    @cached_property
+    def row_sd(self) -> Floats:
+        """float64 [L, M], how unsure what is added to a row is: the correction of its cell and the stumps together.
+
+        In a cell that a stump's halves do not part evenly, as of a row in the smaller one.
+        """
+        of_stumps = [stump.sd * (1.0 + np.abs(stump.balance)) for stump in self.stumps]
+        made: Floats = np.hypot(self.corrections.sd, np.sqrt(np.sum(np.square(of_stumps), axis=0))[..., None])
+        return made
+
+    def add_in(self, cells: NDArray[np.int32], X: NDArray[np.float32]) -> Floats:
+        """float64 [n, M], what is added to the public model's answers to encoded rows [n, d] in these cells."""
+        added = self.in_cells[cells]
+        for stump in self.stumps:
+            added = added + stump.shift * stump.contrast.signs(X)[:, None]
+        return added
+
+    @cached_property
     def columns_needed(self) -> tuple[str, ...]:
         """Return the raw columns that decide an answer, in order, which are tested or have no rule."""
         raw_column = np.repeat(self.encoding.columns, [len(f.names) for f in self.encoding.features])
         features = self.base.feature
         tested = raw_column[features[features >= 0]]
-        used = {*tested.tolist(), *self.raw_tree.columns_used, *self.encoding.columns_without_rule}
+        used = {*tested.tolist(), *self.encoding.columns_without_rule}
+        used.update(*(tree.columns_used for tree in (self.raw_tree, *self.stump_trees)))
         return tuple(column for column in self.encoding.columns if column in used)
 
     @cached_property
@@ -225,14 +267,15 @@ class CorrectedModel(Model):
         is_whole = self.encoding.encodable(rows)
         public = np.tile(self.default, (len(rows), 1))
         corrections = self.corrections
-        correction, sd = np.zeros_like(public), np.tile(corrections.sd.max(axis=0), (len(rows), 1))
+        correction, sd = np.zeros_like(public), np.tile(self.row_sd.max(axis=0), (len(rows), 1))
         hidden = np.tile(corrections.hidden.max(axis=1, keepdims=True), (1, len(rows), 1))
-        public[is_whole] = answers(self.base, self.encoding.encode(rows[is_whole]), len(self.classes))
+        encoded = self.encoding.encode(rows[is_whole])
+        public[is_whole] = answers(self.base, encoded, len(self.classes))
         if self.label_range is not None:
             public = np.clip(public, *self.label_range)
         cells = self.raw_tree.cells(rows)
-        correction[is_whole] = corrections.correction[cells[is_whole]]
-        sd[is_whole] = corrections.sd[cells[is_whole]]
+        correction[is_whole] = self.add_in(cells[is_whole], encoded)
+        sd[is_whole] = self.row_sd[cells[is_whole]]
         hidden[:, is_whole] = corrections.hidden[:, cells[is_whole]]
         behind, is_share = self.rows_behind[cells], bool(self.classes)
         return Prediction(
@@ -304,8 +347,9 @@ class CorrectedModel(Model):
             columns=self.columns_needed,
             classes=self.classes,
             default=self.default,
-            correction=corrections.correction,
-            sd=corrections.sd,
+            correction=self.in_cells,
+            stumps=[(tree, s.shift) for tree, s in zip(self.stump_trees, self.stumps, strict=True)],
+            sd=self.row_sd,
             hidden=corrections.hidden,
             rows=self.rows_behind,
             least_of_public=LEAST_OF_PUBLIC,
@@ -322,7 +366,7 @@ class CorrectedModel(Model):
         from ldptree.models.export.drawing import to_dot
 
         trees = f"its public model of {self._trees} is not drawn"
-        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations; {trees}"
+        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations{self._beside}; {trees}"
         return to_dot(self.raw_tree, self._described_cells(), about)
 
     def to_svg(self, level: float = 0.9) -> str:
@@ -330,8 +374,15 @@ class CorrectedModel(Model):
         from ldptree.models.export.drawing import to_svg
 
         ends = "; ends in brackets hold what clipping may hide, too" if self.corrections.hidden.any() else ""
-        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}."
+        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}{self._beside}."
         return to_svg(self.raw_tree, self._described_cells(), target=self.target, note=note)
+
+    @property
+    def _beside(self) -> str:
+        """Say what stumps add."""
+        pairs = zip(self.stump_trees, self.stumps, strict=True)
+        amounts = [f"{2.0 * stump.shift:+.3g} where {tree.branches(0)[1]}" for tree, stump in pairs]
+        return f"; besides, in every group, {', '.join(amounts)} more than elsewhere" if amounts else ""
 
     @property
     def _trees(self) -> str:
@@ -372,9 +423,9 @@ class CorrectedModel(Model):
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
         """Return its text fields, with those of its corrections in their place. `hidden` and `common_sd` are optional
-        if 0, and `chance_alike` and `label_range` if not known.
+        if 0, `chance_alike` and `label_range` if not known, and `stumps` if there are none.
         """
-        return (*_OWN, *_ARRAYS, "priors"), ("hidden", "common_sd", "chance_alike", "label_range")
+        return (*_OWN, *_ARRAYS, "priors"), ("hidden", "common_sd", "chance_alike", "label_range", "stumps")
 
     def to_content(self) -> dict[str, Any]:
         """Fields as plain values."""
@@ -385,6 +436,7 @@ class CorrectedModel(Model):
         content |= {"hidden": serialize.plain_value(corrections.hidden)} if corrections.hidden.any() else {}
         content |= {"common_sd": corrections.common_sd} if corrections.common_sd else {}
         content |= {} if self.label_range is None else {"label_range": list(self.label_range)}
+        content |= {"stumps": serialize.plain_value(self.stumps)} if self.stumps else {}
         return content | (
             {} if math.isnan(corrections.chance_alike) else {"chance_alike": corrections.chance_alike}
         )
@@ -396,7 +448,7 @@ class CorrectedModel(Model):
         priors = serialize.numbers(data["priors"], np.float64, cls.NAME, "priors")
         if priors.shape[1:] != (3,):
             raise DataError(f"{cls.NAME}: a prior has root, step and decay")
-        own = (*_OWN, *(["label_range"] if "label_range" in data else []))
+        own = (*_OWN, *(name for name in ("label_range", "stumps") if name in data))
         return cls(
             corrections=Corrections(
                 **arrays,
@@ -449,7 +501,11 @@ def _describe(model: CorrectedModel, evidence: Evidence) -> Description:
         outputs=outputs,
         tree=build_tree(tree, model.raw_tree, names, share_below(tree, corrections.share), estimates),
         cells=_cells(model, public, answered, evidence),
-        statements=(*_statements(model, public, answered, outputs), *_strengths(model, evidence.rows)),
+        statements=(
+            *_statements(model, public, answered, outputs),
+            *_stumps(model),
+            *_strengths(model, evidence.rows),
+        ),
         is_found=not corrections.has_no_effect,
         is_particular=None if math.isnan(corrections.chance_alike) else corrections.is_particular,
         chance_alike=None if math.isnan(corrections.chance_alike) else float(corrections.chance_alike),
@@ -473,6 +529,19 @@ def _estimates(values: Floats, sds: Floats, hidden: Floats) -> list[tuple[Estima
     ]
 
 
+def _stumps(model: CorrectedModel) -> list[Statement]:
+    """State by how much more is added above each stump than below, the clearest first."""
+    pairs = zip(model.stump_trees, model.stumps, strict=True)
+    return [
+        Statement(
+            kind="stump",
+            about=tree.branches(0)[1],
+            figures={"apart": 2.0 * stump.shift, "apart_sd": 2.0 * stump.sd},
+        )
+        for tree, stump in sorted(pairs, key=lambda pair: -abs(pair[1].shift) / max(pair[1].sd, 1e-300))
+    ]
+
+
 def _strengths(model: CorrectedModel, rows: NDArray[np.float32]) -> tuple[Statement, ...]:
     """Return the share of each column in the corrected answers, over public rows; of several outputs on average by variance."""
     if not len(rows):
@@ -484,7 +553,7 @@ def _strengths(model: CorrectedModel, rows: NDArray[np.float32]) -> tuple[Statem
         def answer(at: Floats, output: int = output) -> Floats:
             encoded = at.astype(np.float32)
             public = answers(model.base, encoded, len(model.classes))[:, output]
-            return np.asarray(public + model.corrections.correction[model.partition.apply(encoded), output])
+            return np.asarray(public + model.add_in(model.partition.apply(encoded), encoded)[:, output])
 
         parts += float(answer(some).var()) * importance(answer, some, columns_of(model.encoding))
     total = float(parts.sum())
@@ -506,7 +575,7 @@ def _corrected_answers(model: CorrectedModel, public: PublicSummary, rows: NDArr
     if model.base.feature.size == 1 or not len(rows):
         return means
     cells, count = model.partition.apply(rows), public.plan.public_count
-    corrected = add_clipped(answers(model.base, rows, len(model.classes)), correction[cells])
+    corrected = add_clipped(answers(model.base, rows, len(model.classes)), model.add_in(cells, rows))
     shares = _shares(corrected, rows_behind[cells])
     sums = np.stack([np.bincount(cells, weights=column, minlength=len(count)) for column in shares.T], axis=1)
     is_met = count > 0

@@ -16,6 +16,7 @@ from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
 from ldptree.limits import LARGEST
 from ldptree.models.ensemble import Ensemble
+from ldptree.partition.tree import LEAF, Partition
 from ldptree.public_models.model import answers, indicators, n_outputs
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Contrast(NamedTuple):
     def signs(self, X: NDArray[np.float32]) -> Floats:
         """1 or -1 of each encoded row, float64 [n]."""
         return np.where(X[:, self.feature] > self.threshold, 1.0, -1.0)
+
+    @property
+    def partition(self) -> Partition:
+        """Its halves as cells: 1 is above."""
+        return Partition.of(
+            [self.feature, LEAF, LEAF], [self.threshold, 0.0, 0.0], [1, LEAF, LEAF], [2, LEAF, LEAF]
+        )
 
     @classmethod
     def from_json(cls, data: object) -> Self:

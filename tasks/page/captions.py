@@ -326,6 +326,8 @@ FIGURES = {
     "trees": ("Trees", "count"),
     "before": ("Public model", "label"),
     "after": ("Corrected", "label"),
+    "apart": ("More than elsewhere", "signed"),
+    "apart_sd": ("Its sd", "label"),
     "amount": ("Part of the difference", "plain"),
     "amount_sd": ("Its sd", "plain"),
     "bins": ("Bins of the histogram", "count"),
@@ -342,6 +344,7 @@ FIGURES = {
 STATEMENTS = {
     "public model": "The public model",
     "mean prediction": "Mean prediction",
+    "stump": "Added in every group",
     "partition": "The partition",
     "effect": "What private features add",
     "surface": "The line and the trees on top of it",

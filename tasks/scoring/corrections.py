@@ -35,6 +35,8 @@ def score_correction(trial: Trial, held_back: Rows) -> dict[str, Any]:
     )
     parts = trial.learned.predict_parts(rows.raw)
     public, ours, cells = parts.public, parts.corrected, parts.cells
+    in_cells = trial.learned.corrections.correction[cells]
+    beside = np.where((cells >= 0)[:, None], parts.correction - in_cells, 0.0)
     progress.advance(0.1)
     holders = KnownResiduals(trial.protocol, *trial.gather_known())
     progress.advance(0.4)
@@ -42,13 +44,13 @@ def score_correction(trial: Trial, held_back: Rows) -> dict[str, Any]:
     answers: dict[str, Floats] = {
         "ours": ours,
         "public_only": public,
-        "no_noise": _correct(trial, exact, public, cells),
+        "no_noise": _correct(trial, exact, public, cells, beside),
     }
     rivals = dict(answer_all(trial.rivals(rows.raw), 0.4))
 
     def score_again(mechanism: Mechanism, words: Words) -> float:
         seen = estimate_residuals(trial.evidence.plan, holders.drawn_again(words, mechanism))
-        return _chief(trial, rows.labels, _correct(trial, seen, public, cells))
+        return _chief(trial, rows.labels, _correct(trial, seen, public, cells, beside))
 
     return {
         "kind": "correction",
@@ -81,10 +83,11 @@ def _correct(
     seen: Sequence[ResidualEstimates],
     public: Floats,
     cells: NDArray[np.int32],
+    beside: Floats,
 ) -> Floats:
-    """The public model's answers, corrected by what these observations of its outputs say, [n, M]."""
+    """The public model's answers, corrected by what these observations of its outputs say, and `beside` it by stumps, [n, M]."""
     corrections = correct(trial.evidence.plan, seen)
-    added = np.where((cells >= 0)[:, None], corrections.correction[cells], corrections.mean)
+    added = np.where((cells >= 0)[:, None], corrections.correction[cells], corrections.mean) + beside
     return add_clipped(public, added) if trial.classes else public + added
 
 

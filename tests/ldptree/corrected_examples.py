@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from example_models import every_kind_of_feature, random_rows, random_tree
 
 from ldptree.encoding import Encoding, Level, NumericFeature
 from ldptree.families.corrections import Corrections
+from ldptree.families.stumps import Stump
 from ldptree.inference.discrepancy import ALIKE
 from ldptree.models.corrected import CorrectedModel
 from ldptree.models.ensemble import Ensemble
 from ldptree.partition.tree import Partition
+from ldptree.protocol.published_base import Contrast
 
 KINDS: dict[str, tuple[tuple[Level, ...], str, int]] = {
     "number": ((), "identity", 1),
+    "number, with stumps": ((), "identity", 1),
+    "two classes, logistic, with stumps": (("no", "yes"), "logistic", 1),
     "two classes, one share": (("no", "yes"), "identity", 1),
     "two classes, two shares": (("no", "yes"), "identity", 2),
     "two classes, logistic": (("no", "yes"), "logistic", 1),
@@ -86,7 +91,21 @@ def random_corrected(
     encoding = every_kind_of_feature(with_rules=with_rules)
     partitions = [random_tree(encoding.n_encoded, depth, rng) for _ in range(n_trees)]
     base = trees_of(partitions, n_outputs, link, rng)
-    return corrected(encoding, base, random_tree(encoding.n_encoded, 3, rng), classes, rng)
+    model = corrected(encoding, base, random_tree(encoding.n_encoded, 3, rng), classes, rng)
+    return replace(model, stumps=random_stumps(model, rng)) if "stumps" in kind else model
+
+
+def random_stumps(model: CorrectedModel, rng: np.random.Generator) -> tuple[Stump, ...]:
+    """A stump along every encoded column."""
+    return tuple(
+        Stump(
+            contrast=Contrast(column, float(np.float32(rng.random()))),
+            shift=float(rng.normal(0.0, 0.1)),
+            sd=float(rng.random() * 0.1),
+            balance=rng.uniform(-1.0, 1.0, model.partition.n_leaves),
+        )
+        for column in range(model.encoding.n_encoded)
+    )
 
 
 def hard_rows(model: CorrectedModel, n: int, seed: int, missing: float = 0.03) -> np.ndarray:

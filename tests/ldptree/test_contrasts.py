@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from ldptree import CorrectionRegressor, LPDTRegressor
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
 from ldptree.families.contrasts import choose_contrasts, cut_above
+from ldptree.families.correction_plan import PublicSummary
+from ldptree.models.description import Evidence
 from ldptree.models.effects import columns_of
 from ldptree.partition import PARTITIONS, grow_partition
 from ldptree.partition.tree import Partition
@@ -128,6 +131,55 @@ def test_every_column_that_public_labels_ignore_is_cut_and_none_that_only_goes_a
         for answers in (model.model_.public_answers(X), model.model_.answers(X))
     )
     assert error < 1.4 < 2.5 < public_error
+
+
+def fit_many_columns(sizes, epsilon, seed):
+    """Fit 12 columns, on the last of which private numbers depend by these sizes; with excess errors, without stumps and with."""
+    rng = np.random.default_rng(seed)
+    X, is_public = rng.random((14_000, 12)), np.arange(14_000) < 500
+    hidden = np.sign(X[:, 12 - len(sizes) :] - 0.5) @ np.array(sizes)
+    expected = 3 * X[:, 0] + 2 * X[:, 1] + np.where(is_public, 0.0, hidden)
+    asked = np.arange(len(X)) < 10_500
+    fitted = CorrectionRegressor(base="forest", epsilon=epsilon, random_state=seed)
+    fitted.fit(X[asked], (expected + rng.normal(size=len(X)))[asked], public=is_public[asked])
+    model = fitted.model_
+    errors = [
+        np.mean((each.answers(X[~asked])[:, 0] - expected[~asked]) ** 2)
+        for each in (replace(model, stumps=()), model)
+    ]
+    return model, X[is_public], fitted.plan_, errors
+
+
+def test_columns_that_are_not_cut_are_corrected_by_the_first_questions_answers_and_named():
+    """Five hidden columns, of which three are cut at most."""
+    all_errors, named = [], set()
+    for seed in range(3):
+        model, public, plan, errors = fit_many_columns([0.8, 0.7, 0.6, -0.5, 0.5], 2.0, seed)
+        all_errors.append(errors)
+        rows = model.encoding.encode(public)
+        summary = PublicSummary(
+            plan=plan, answer=np.zeros_like(plan.own_variance), usual=np.zeros(1), n_public=len(rows)
+        )
+        stated = model.describe(Evidence(public=summary, rows=rows)).of_kind("stump")
+        assert len(stated) == len(model.stumps)
+        named |= {statement.about.split(" > ")[0] for statement in stated if statement.figures["apart_sd"]}
+
+        # the mean of a cell stays what its own reports made it
+        cells = model.partition.apply(rows)
+        beside = model.add_in(cells, rows) - model.corrections.correction[cells]
+        sums = np.bincount(cells, beside[:, 0], model.partition.n_leaves)
+        np.testing.assert_allclose(sums, 0.0, atol=1e-9)
+        for stump in model.stumps:
+            assert np.abs(stump.balance).max() < 0.9  # no cut is said twice
+    without, with_them = np.mean(all_errors, axis=0)
+    assert with_them < 0.75 * without
+    assert {"x10", "x11"} & named
+
+
+def test_where_people_are_alike_what_other_columns_add_costs_a_hundredth_of_the_noise_at_most():
+    errors = [fit_many_columns([], 1.0, seed)[-1] for seed in range(4)]
+    without, with_them = np.mean(errors, axis=0)
+    assert with_them < without + 0.01  # of a variance of 1 that no model explains
 
 
 @pytest.mark.parametrize("questions", [2, 1])

@@ -26,8 +26,18 @@ def test_a_row_gets_what_the_trees_say_and_the_correction_of_its_cell(kind):
     assert 0 < is_whole.sum() < len(raw)
     encoded = model.encoding.encode(raw[is_whole])
     np.testing.assert_array_equal(said.public[is_whole], answers(model.base, encoded, len(model.classes)))
-    np.testing.assert_array_equal(said.correction[is_whole], model.corrections.correction[cells[is_whole]])
-    np.testing.assert_array_equal(said.sd[is_whole], model.corrections.sd[cells[is_whole]])
+    added, variance = (
+        model.corrections.correction[cells[is_whole]],
+        model.corrections.sd[cells[is_whole]] ** 2,
+    )
+    for stump in model.stumps:
+        is_above = encoded[:, stump.contrast.feature] > stump.contrast.threshold
+        apart = np.where(is_above, 1.0, -1.0) - stump.balance[cells[is_whole]]
+        added, variance = added + stump.shift * apart[:, None], variance + (stump.sd * apart[:, None]) ** 2
+    np.testing.assert_allclose(said.correction[is_whole], added, rtol=0, atol=1e-12 if model.stumps else 0)
+    assert (said.sd[is_whole] >= np.sqrt(variance) - 1e-12).all()
+    if not model.stumps:
+        np.testing.assert_array_equal(said.sd[is_whole], model.corrections.sd[cells[is_whole]])
     both = add_clipped(said.public, said.correction) if model.classes else said.public + said.correction
     np.testing.assert_array_equal(model.answers(raw), both)
     np.testing.assert_array_equal(model.public_answers(raw), said.public)
@@ -126,9 +136,12 @@ def test_intervals_hold_the_answer_and_shrink_with_the_level():
         ("base", lambda v: v | {"feature": [99 if f >= 0 else f for f in v["feature"]]}),
         ("base", lambda v: v | {"link": "logistic"}),
         ("partition", lambda v: v | {"threshold": [10**400 for _ in v["threshold"]]}),
+        ("stumps", lambda v: [v[0] | {"sd": -1.0}]),
+        ("stumps", lambda v: [v[0] | {"balance": [0.0]}]),
+        ("stumps", lambda v: [v[0] | {"contrast": [99, 0.5]}]),
     ],
 )
 def test_a_part_that_does_not_fit_is_refused_though_the_digest_fits(field, value):
-    data = json.loads(random_corrected("number", 7).to_json())
+    data = json.loads(random_corrected("number, with stumps", 7).to_json())
     with pytest.raises(DataError):
         CorrectedModel.from_json(signed(data | {field: value(data[field])}))

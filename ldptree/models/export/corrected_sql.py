@@ -60,6 +60,7 @@ class Parts:
         classes: the C labels, class 1 the positive one where there are two; none for a number.
         default: float64 [M], the public part of the answer to a row without a cell.
         correction, sd: float64 [cells, M], what is added, and how unsure that is.
+        stumps: two halves, and what is added in cell 1 besides and taken away in cell 0.
         hidden: float64 [2, cells, M], how much further below and above it may be.
         rows: float64 [cells + 1], public rows and reports behind each cell, and behind a row without one.
         least_of_public: the part of a public share that no correction takes away.
@@ -72,6 +73,7 @@ class Parts:
     classes: tuple[Level, ...]
     default: Floats
     correction: Floats
+    stumps: Sequence[tuple[RawTree, float]]
     sd: Floats
     hidden: Floats
     rows: Floats
@@ -131,7 +133,8 @@ def to_sql(model: Parts, *, about: str, table: str, level: float) -> str:
     """
     names = names_of(model.columns)
     stages = Stages((f"typed AS (\n  {typed(model.tree.encoding, names, table)}\n)",), "typed")
-    stages = stages.then("placed", [(CELL, cell_of(model.tree, names))])
+    halves = [(_nth("half", k), cell_of(tree, names)) for k, (tree, _) in enumerate(model.stumps)]
+    stages = stages.then("placed", [(CELL, cell_of(model.tree, names)), *halves])
     stages, public = _answered(stages, model.base, model.tree.encoding, names)
     if len(model.classes) == 2 and len(public) == 2:
         public = public[1:]
@@ -155,6 +158,10 @@ def _parts(model: Parts, public: list[str], half: float) -> Columns:
     ends of the interval are, by `half` times the doubt and what is hidden.
     """
     columns: Columns = []
+    beside = "".join(
+        f" + CASE {quote(_nth('half', k))} WHEN 1 THEN {literal(shift)} WHEN 0 THEN {literal(-shift)} ELSE 0e0 END"
+        for k, (_, shift) in enumerate(model.stumps)
+    )
     for m, output in enumerate(public):
         default = literal(float(model.default[m]))
         sd, below, above = (np.append(each[:, m], each[:, m].max()) for each in (model.sd, *model.hidden))
@@ -163,7 +170,7 @@ def _parts(model: Parts, public: list[str], half: float) -> Columns:
                 _nth("public", m),
                 model.within(f"CASE WHEN {quote(CELL)} IS NULL THEN {default} ELSE {output} END"),
             ),
-            (_nth("correction", m), _pick(np.append(model.correction[:, m], 0.0))),
+            (_nth("correction", m), _pick(np.append(model.correction[:, m], 0.0)) + beside),
             (_nth("sd", m), _pick(sd)),
             (_nth("below", m), _pick(half * sd + below)),
             (_nth("above", m), _pick(half * sd + above)),
