@@ -24,7 +24,7 @@ import numpy as np
 from ldptree.families.correction_plan import SATURATED, CorrectionPlan, PublicEvidence, make_plan
 from ldptree.families.corrections import estimate_residuals
 from ldptree.partition.tree import LEAF, Partition
-from ldptree.protocol.published_base import Contrast
+from ldptree.protocol.published_base import Contrast, mean_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,8 +111,7 @@ def find_contrasts(
     seen = estimate_residuals(plan, totals)
     mean = np.array([float(side.mean[0]) for side in seen])
     variance = np.array([float(side.variance[0]) for side in seen])
-    signs = np.stack([contrast.signs(X) for contrast in contrasts])
-    overlap = signs @ signs.T / len(X)
+    overlap = mean_products(contrasts, X)
     chosen: list[int] = []
     for least in (SURELY_SEEN, *[CLEARLY_SEEN] * (MOST_CUTS - 1)):
         explained = overlap[:, chosen] @ np.linalg.pinv(overlap[np.ix_(chosen, chosen)])

@@ -360,14 +360,14 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         public = last.published.evidence
         model = fit_corrected(last.protocol, public, last.totals, epsilon=self.epsilon)
         stumps: list[Stump] = []
-        for answers in before:
-            base = answers.protocol.base
+        for earlier in before:
+            base = earlier.protocol.base
             assert base is not None
             assert public.halves is not None
             stumps += find_stumps(
-                answers.published.evidence.plan,
+                earlier.published.evidence.plan,
                 base.contrasts,
-                answers.totals,
+                earlier.totals,
                 public.halves,
                 public.plan,
                 model.corrections,

@@ -23,6 +23,7 @@ from ldptree.errors import ConfigError
 from ldptree.inference.depth import NUMBER_LEVELS
 from ldptree.inference.tree_gaussian import Levels
 from ldptree.mechanisms import MECHANISMS, RESIDUAL_CHOICES, Mechanism, mechanism_for
+from ldptree.protocol.published_base import mean_products
 from ldptree.protocol.stochastic_rounding import expected_shares, label_levels
 from ldptree.rounding import round_digits
 
@@ -435,13 +436,11 @@ class Halves:
     @classmethod
     def of(cls, contrasts: Sequence[Contrast], partition: Partition, X: NDArray[np.float32]) -> Self:
         """Of encoded public rows X, float32 [n, d], n >= 1."""
-        signs = np.stack([contrast.signs(X) for contrast in contrasts], axis=1)
         cells = partition.apply(X)
-        count = np.maximum(np.bincount(cells, minlength=partition.n_leaves), 1)
-        sums = [np.bincount(cells, weights=column, minlength=len(count)) for column in signs.T]
-        balance = np.stack(sums, axis=1) / count[:, None]
-        apart = signs - balance[cells]
-        return cls(balance, apart.T @ apart / len(X))
+        count = np.bincount(cells, minlength=partition.n_leaves)
+        sums = [np.bincount(cells, weights=c.signs(X), minlength=len(count)) for c in contrasts]
+        balance = np.stack(sums, axis=1) / np.maximum(count, 1)[:, None]
+        return cls(balance, mean_products(contrasts, X) - (balance.T * count) @ balance / len(X))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,7 +5,7 @@ that it may be asked along. Every part of its JSON is checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -60,6 +60,13 @@ class Contrast(NamedTuple):
         if not isinstance(data, list) or [type(part) for part in data] not in ([int, float], [int, int]):
             raise DataError("base: a contrast must be a column's number and a threshold")
         return cls(data[0], float(data[1]))
+
+
+def mean_products(contrasts: Sequence[Contrast], X: NDArray[np.float32]) -> Floats:
+    """Mean product of each two contrasts' signs over encoded rows [n, d], n >= 1, float64 [K, K]."""
+    above = np.stack([X[:, contrast.feature] > contrast.threshold for contrast in contrasts])
+    agree = np.array([np.count_nonzero(above == one, axis=1) for one in above])
+    return np.asarray((2.0 * agree - len(X)) / len(X))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
