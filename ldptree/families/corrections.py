@@ -35,7 +35,7 @@ from ldptree.inference.discrepancy import (
     choose_discrepancy,
     likely_discrepancies,
 )
-from ldptree.inference.tree_gaussian import posterior, variance_of_sum
+from ldptree.inference.tree_gaussian import posterior, variances_of_sums
 from ldptree.inference.weighting import cell_masses
 
 if TYPE_CHECKING:
@@ -380,13 +380,13 @@ def sd_of_means(plan: CorrectionPlan, corrections: Corrections, weights: Floats)
         seen = _Seen.of(plan, output, corrections.observed[:, output], corrections.noise_sd[:, output] ** 2)
         tree, _, variance = plan.on_nodes(seen.mean, seen.variance)
         doubt, correction = weights**2 @ seen.left, plan.range.as_read(corrections.correction[:, output])
+        of_nodes = np.zeros((len(weights), tree.n_nodes))
+        of_nodes[:, plan.partition.leaves] = weights * (1.0 - seen.trust)
         for belief in seen.beliefs():
             apart = weights @ (belief.mean - correction)
             shared = np.zeros(len(weights))
             if belief.innovation.any():
-                for row, weight in enumerate(weights * (1.0 - seen.trust)):
-                    of_nodes = np.bincount(plan.partition.leaves, weight, tree.n_nodes).astype(np.float64)
-                    shared[row] = variance_of_sum(tree, variance, belief.innovation, of_nodes)
+                shared = variances_of_sums(tree, variance, belief.innovation, of_nodes)
             doubt = doubt + belief.share * (np.maximum(shared, 0.0) * plan.scale**2 + apart**2)
         made[:, output] = np.sqrt(doubt)
     return made
