@@ -81,9 +81,9 @@ class _CorrectionEstimator(PublicRowsEstimator):
     def _describe(self, rows: SplitRows) -> str:
         """Say what was found, in one line; without public rows and a fitted base a constant was corrected."""
         if rows.n_public or self._fitted_base is not None:
-            return self.corrections_.says_of(rows.label)
+            return self.model_.says_of(rows.label)
         base = f"an equal share of {len(rows.label)} classes" if rows.label else "the constant 0"
-        return f"There are no public rows. {self.corrections_.says_of(rows.label, base=base)}"
+        return f"There are no public rows. {self.model_.says_of(rows.label, base=base)}"
 
     @property
     def _fitted_base(self) -> Any:

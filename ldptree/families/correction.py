@@ -355,12 +355,14 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         return protocol
 
     def fit(self, view: PublicModelled, transcript: Sequence[Counted[PublicSummary]]) -> CorrectedModel:
-        """The public model, corrected by the totals of the last answers, and by stumps of the ones before."""
+        """The public model, corrected by the totals of the last answers. Where these found something, also by stumps of the ones
+        before.
+        """
         *before, last = transcript
         public = last.published.evidence
         model = fit_corrected(last.protocol, public, last.totals, epsilon=self.epsilon)
         stumps: list[Stump] = []
-        for earlier in before:
+        for earlier in () if model.corrections.has_no_effect else before:
             base = earlier.protocol.base
             assert base is not None
             assert public.halves is not None

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -17,7 +17,7 @@ from ldptree import serialize
 from ldptree.encoding import Encoding, Level
 from ldptree.errors import DataError
 from ldptree.families.correction_plan import CorrectionPlan, PublicSummary
-from ldptree.families.corrections import Corrections, own_weights, sd_of_means, unclip_means
+from ldptree.families.corrections import PUBLIC_MODEL, Corrections, own_weights, sd_of_means, unclip_means
 from ldptree.families.stumps import Stump
 from ldptree.inference.discrepancy import DiscrepancyPrior
 from ldptree.inference.shares import half_width, raised
@@ -365,8 +365,11 @@ class CorrectedModel(Model):
         """Return the tree of corrections as Graphviz text, +- 2 standard deviations, whatever `level`."""
         from ldptree.models.export.drawing import to_dot
 
-        trees = f"its public model of {self._trees} is not drawn"
-        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations{self._beside}; {trees}"
+        trees, beside = (
+            f"its public model of {self._trees} is not drawn",
+            self._beside and f"; {self._beside}",
+        )
+        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations{beside}; {trees}"
         return to_dot(self.raw_tree, self._described_cells(), about)
 
     def to_svg(self, level: float = 0.9) -> str:
@@ -374,15 +377,21 @@ class CorrectedModel(Model):
         from ldptree.models.export.drawing import to_svg
 
         ends = "; ends in brackets hold what clipping may hide, too" if self.corrections.hidden.any() else ""
-        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}{self._beside}."
+        beside = self._beside and f"; {self._beside}"
+        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}{beside}."
         return to_svg(self.raw_tree, self._described_cells(), target=self.target, note=note)
 
     @property
     def _beside(self) -> str:
         """Say what stumps add."""
         pairs = zip(self.stump_trees, self.stumps, strict=True)
-        amounts = [f"{2.0 * stump.shift:+.3g} where {tree.branches(0)[1]}" for tree, stump in pairs]
-        return f"; besides, in every group, {', '.join(amounts)} more than elsewhere" if amounts else ""
+        amounts = [f"by {2.0 * stump.shift:+.3g} where {tree.branches(0)[1]}" for tree, stump in pairs]
+        return f"within a cell corrections differ further, {', '.join(amounts)}" if amounts else ""
+
+    def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
+        """Say in a line what was found; arguments as of `Corrections.says_of`."""
+        says = self.corrections.says_of(classes, base=base)
+        return f"{says} W{self._beside[1:]}." if self.stumps else says
 
     @property
     def _trees(self) -> str:
@@ -418,7 +427,7 @@ class CorrectedModel(Model):
 
     def summarize(self) -> dict[str, Any]:
         """Return how much was corrected, as "says"."""
-        return {"says": self.corrections.says_of(self.classes)}
+        return {"says": self.says_of(self.classes)}
 
     @classmethod
     def text_fields(cls, kind: str) -> tuple[Collection[str], Collection[str]]:
@@ -510,7 +519,7 @@ def _describe(model: CorrectedModel, evidence: Evidence) -> Description:
         is_particular=None if math.isnan(corrections.chance_alike) else corrections.is_particular,
         chance_alike=None if math.isnan(corrections.chance_alike) else float(corrections.chance_alike),
         chance=float(corrections.chance),
-        says=corrections.says_of(model.classes),
+        says=model.says_of(model.classes),
         spread=public.plan.range.half / 2,
     )
 

@@ -82,7 +82,7 @@ def test_a_model_is_explained_back_to_its_sources_each_step_once(trips):
     assert trips.model
     said = explain_artifact(trips.store.root, trips.model["model"].path)
     facts, lineage = said.split("  from\n")
-    assert "made by prune (version 8): the model" in facts
+    assert "made by prune (version 9): the model" in facts
     assert "unchanged since it was written" in facts
     assert "    epsilon: 2.0" in facts
     assert trips.model["model"].digest in facts
