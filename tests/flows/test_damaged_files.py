@@ -15,7 +15,7 @@ from storage.ledger.connections import DATABASE
 from storage.store import Store
 
 pytestmark = pytest.mark.slow
-N, STEP = 400, 128
+N, STEP = 400, 256
 PARTS, PARTS_OF_BYTES = 2, 4
 WRITTEN_ANEW = ("runs/", "index.html", "curator/warehouse.duckdb")
 
@@ -123,7 +123,7 @@ def test_a_damaged_file_is_noticed_or_makes_no_difference(campaign, tmp_path, pa
 
 @pytest.mark.parametrize("part", range(PARTS_OF_BYTES))
 def test_a_single_byte_of_what_no_digest_covers_is_noticed_or_makes_no_difference(campaign, tmp_path, part):
-    """Every 128th of each record and of the secret; of the database: storage/test_database.py. What each run writes anew is left
+    """Every 256th of each record and of the secret; of the database: storage/test_database.py. What each run writes anew is left
     out.
     """
     before, walks = contents(campaign[0]), Walks(campaign, tmp_path)
@@ -138,7 +138,7 @@ def test_a_single_byte_of_what_no_digest_covers_is_noticed_or_makes_no_differenc
 
 
 def test_a_single_byte_of_an_artifact_is_noticed(campaign):
-    """Every 128th of each file that an artifact has; of large ones as many, evenly."""
+    """Every 256th of each file that an artifact has; of large ones as many, evenly."""
     store = Store(campaign[0])
     for name, manifest in names_of_artifacts(campaign[0]).items():
         path = campaign[0] / name
