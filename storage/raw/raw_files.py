@@ -338,7 +338,7 @@ def _inspect_csv(
     delimiter = _delimiter(path.name, table, delimiter)
     records = _first_records(table, delimiter)
     if not records:
-        blank = "the file is empty: nothing but blank lines."
+        blank = f"its first {len(start):,} characters are blank lines. Delete them."
         left = f"no line is left below the {content.skip:,} of dataset.skip." if content.skip else blank
         raise DataError(f"{path.name}: {left}")
     has_header = not names

@@ -159,7 +159,7 @@ HOSTILE = {
     "nested.xlsx": (lambda: changed("sheet1", lambda _: "<a>" * (1 << 20)), 3, "none of its sheets has cells"),
     "list.zip": (long_list, 3, "a zip archive with 60,000 files"),
     "blank.arff": (lambda: b"\n" * 40_000 + b"@relation r\n@data\n1\n", 3, "an ARFF file"),
-    "blank.csv": (lambda: b"\r\n" * 3_000_000 + b"x,y\r\n1,a\r\n", 3, "more than 4,096 bytes of blank lines. Delete them."),
+    "blank.csv": (lambda: b"\r\n" * 3_000_000 + b"x,y\r\n1,a\r\n", 3, "characters are blank lines. Delete them."),
     "percent.csv": (lambda: b" \n" * 2_000 + b"%\n" * 30_000, 2, 'has no column "y"; it has %'),
     "bomb.csv.gz": (lambda: gzip.compress(b"x,y\n" + b"1,a\n2,b\n" * (12 << 20), 9), 3, "more than 200 times its size"),
     "rows.parquet": (many_rows, 3, "no table is packed so well"),

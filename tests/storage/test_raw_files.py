@@ -117,7 +117,7 @@ PARQUET = b"PAR1" + b"x" * 100 + b"PAR1"
         (b"a,_row\n1,2\n", "a.csv", '"_row", a name that ldptree keeps'),
         (b"x" * (3 << 20), "a.csv", "no line ends"),
         (b"a,b\n1,2\n" + b"1," * 1_100, "a.csv", "line 3: 1,101 fields, where 2 columns are known"),
-        (b"\r\n" * 3_000_000 + b"a,b\r\n1,2\r\n", "a.csv", "nothing but blank lines"),
+        (b"\r\n" * 3_000_000 + b"a,b\r\n1,2\r\n", "a.csv", "characters are blank lines. Delete them."),
         (b"\r\n\r\na,b\n1,2\n", "a.csv", "lines above its header end in another way"),
         (b"\na,b\r\n1,2\r\n", "a.csv", "lines above its header end in another way"),
     ],
