@@ -70,10 +70,9 @@ class Intake(SimpleHTTPRequestHandler):
 def published(room: Path, protocol: str, epsilon: float) -> Path:
     """A folder with the client and one protocol, as a run publishes it."""
     name = f"of-{len(list(room.glob('published/*')))}"
-    publish(FolderObjects(room), name, 1, protocol.encode(), {"epsilon": epsilon}, "How do you pay?")
-    folder = room / "published" / name
-    shutil.copy(STYLE, folder)
-    return folder
+    terms, pages = {"epsilon": epsilon}, {STYLE.name: STYLE.read_bytes()}
+    publish(FolderObjects(room), name, 1, protocol.encode(), terms, "How do you pay?", pages)
+    return room / "published" / name
 
 
 @pytest.fixture
