@@ -210,9 +210,9 @@ class CorrectedModel(Model):
         return RawTree.of(self.partition, self.encoding)
 
     @cached_property
-    def stump_trees(self) -> tuple[RawTree, ...]:
-        """The halves of each stump, in raw units; cell 1 is above."""
-        return tuple(RawTree.of(stump.contrast.partition, self.encoding) for stump in self.stumps)
+    def stumps_in_raw(self) -> tuple[tuple[RawTree, Stump], ...]:
+        """The stumps, each behind its halves in raw units; cell 1 is above."""
+        return tuple((RawTree.of(stump.contrast.partition, self.encoding), stump) for stump in self.stumps)
 
     @cached_property
     def in_cells(self) -> Floats:
@@ -246,7 +246,9 @@ class CorrectedModel(Model):
         features = self.base.feature
         tested = raw_column[features[features >= 0]]
         used = {*tested.tolist(), *self.encoding.columns_without_rule}
-        used.update(*(tree.columns_used for tree in (self.raw_tree, *self.stump_trees)))
+        used.update(
+            *(tree.columns_used for tree in (self.raw_tree, *(tree for tree, _ in self.stumps_in_raw)))
+        )
         return tuple(column for column in self.encoding.columns if column in used)
 
     @cached_property
@@ -348,7 +350,7 @@ class CorrectedModel(Model):
             classes=self.classes,
             default=self.default,
             correction=self.in_cells,
-            stumps=[(tree, s.shift) for tree, s in zip(self.stump_trees, self.stumps, strict=True)],
+            stumps=[(tree, stump.shift) for tree, stump in self.stumps_in_raw],
             sd=self.row_sd,
             hidden=corrections.hidden,
             rows=self.rows_behind,
@@ -384,8 +386,9 @@ class CorrectedModel(Model):
     @property
     def _beside(self) -> str:
         """Say what stumps add."""
-        pairs = zip(self.stump_trees, self.stumps, strict=True)
-        amounts = [f"by {2.0 * stump.shift:+.3g} where {tree.branches(0)[1]}" for tree, stump in pairs]
+        amounts = [
+            f"by {2.0 * stump.shift:+.3g} where {tree.branches(0)[1]}" for tree, stump in self.stumps_in_raw
+        ]
         return f"within a cell corrections differ further, {', '.join(amounts)}" if amounts else ""
 
     def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
@@ -540,14 +543,15 @@ def _estimates(values: Floats, sds: Floats, hidden: Floats) -> list[tuple[Estima
 
 def _stumps(model: CorrectedModel) -> list[Statement]:
     """State by how much more is added above each stump than below, the clearest first."""
-    pairs = zip(model.stump_trees, model.stumps, strict=True)
     return [
         Statement(
             kind="stump",
             about=tree.branches(0)[1],
             figures={"apart": 2.0 * stump.shift, "apart_sd": 2.0 * stump.sd},
         )
-        for tree, stump in sorted(pairs, key=lambda pair: -abs(pair[1].shift) / max(pair[1].sd, 1e-300))
+        for tree, stump in sorted(
+            model.stumps_in_raw, key=lambda pair: -abs(pair[1].shift) / max(pair[1].sd, 1e-300)
+        )
     ]
 
 

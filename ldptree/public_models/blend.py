@@ -205,7 +205,7 @@ class Boosting(Model):
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, "openmp"):  # more threads cost more than they save
-            X, Y = _draw_most(MOST_BOOSTED, sample.X, sample.Y)
+            X, Y = draw_most(MOST_BOOSTED, sample.X, sample.Y)
             columns = self._columns(X)
             fitted = [self._fit(X[:, columns], y) for y in Y.T]
             held_out = sample.answer_held_out(self._answer) if n_trees is None else None
@@ -277,7 +277,7 @@ def fit_blend(X: Rows, Y: Floats, *, is_class: bool, max_bytes: int) -> Blend:
         is_class: which of the two.
         max_bytes: what forests are made smaller for, as far as they can be; the ensemble may still be larger.
     """
-    X, Y = _draw_most(MOST_ROWS, X, Y)
+    X, Y = draw_most(MOST_ROWS, X, Y)
     sample = some = PublicSample(X, Y, is_class, max_bytes)
     if len(X) > MOST_WEIGHED_ON:
         at = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:MOST_WEIGHED_ON])
@@ -429,7 +429,7 @@ def _trees_of(forest: Any) -> list[Tree]:
     return [(t.feature, t.threshold, t.children_left, t.children_right, t.value[:, :, 0]) for t in trees]
 
 
-def _draw_most(most: int, X: Rows, y: Floats) -> tuple[Rows, Floats]:
+def draw_most(most: int, X: Rows, y: NDArray[Any]) -> tuple[Rows, NDArray[Any]]:
     """So many of the rows [n, d] and labels [n, ...] at most, the same each time."""
     if len(y) <= most:
         return X, y

@@ -21,7 +21,14 @@ from ldptree.partition.label_unit import centre_of, fit_in_unit, unit_of
 from ldptree.public_models import BASES, WEIGHTED_BASES
 from ldptree.public_models import smoothed_tree as public_tree
 from ldptree.public_models.additive import raw_rows, take_additive
-from ldptree.public_models.blend import FEWEST_ROWS, MOST_DRAWN, MOST_WEIGHED_ON, N_TREES, fit_blend
+from ldptree.public_models.blend import (
+    FEWEST_ROWS,
+    MOST_DRAWN,
+    MOST_WEIGHED_ON,
+    N_TREES,
+    draw_most,
+    fit_blend,
+)
 from ldptree.public_models.model import PublicModel, constant, indicators, n_outputs
 
 if TYPE_CHECKING:
@@ -146,8 +153,7 @@ def _distil(
             f"base: {name} is no sum over its columns; trees stand for such a model, and need {FEWEST_ROWS} public rows to be "
             f"fitted to it, of which there are {len(X)}"
         )
-    few = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:MOST_WEIGHED_ON])
-    X, y = X[few], y[few]
+    X, y = draw_most(MOST_WEIGHED_ON, X, y)
     rows = raw_rows(encoding, X)
     answers = fitted.predict_proba(rows)[:, n_classes == 2 :] if n_classes else fitted.predict(rows)[:, None]
     blend = _blend(X, np.asarray(answers, dtype=np.float64), n_classes, max_bytes)
