@@ -367,11 +367,8 @@ class CorrectedModel(Model):
         """Return the tree of corrections as Graphviz text, +- 2 standard deviations, whatever `level`."""
         from ldptree.models.export.drawing import to_dot
 
-        trees, beside = (
-            f"its public model of {self._trees} is not drawn",
-            self._beside and f"; {self._beside}",
-        )
-        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations{beside}; {trees}"
+        trees = f"its public model of {self._trees} is not drawn"
+        about = f"The model {self.digest[:12]} of ldptree; ± 2 standard deviations{self._beside}; {trees}"
         return to_dot(self.raw_tree, self._described_cells(), about)
 
     def to_svg(self, level: float = 0.9) -> str:
@@ -379,22 +376,25 @@ class CorrectedModel(Model):
         from ldptree.models.export.drawing import to_svg
 
         ends = "; ends in brackets hold what clipping may hide, too" if self.corrections.hidden.any() else ""
-        beside = self._beside and f"; {self._beside}"
-        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}{beside}."
+        note = f"Added to the public model’s answer, ± 2 standard deviations{ends}{self._beside}."
         return to_svg(self.raw_tree, self._described_cells(), target=self.target, note=note)
 
     @property
-    def _beside(self) -> str:
-        """Say what stumps add."""
-        amounts = [
+    def _further(self) -> str:
+        """Say by how much corrections differ within a cell."""
+        return ", ".join(
             f"by {2.0 * stump.shift:+.3g} where {tree.branches(0)[1]}" for tree, stump in self.stumps_in_raw
-        ]
-        return f"within a cell corrections differ further, {', '.join(amounts)}" if amounts else ""
+        )
+
+    @property
+    def _beside(self) -> str:
+        """The same in a drawing's note; nothing without stumps."""
+        return f"; within a cell corrections differ further, {self._further}" if self.stumps else ""
 
     def says_of(self, classes: Sequence[object], *, base: str = PUBLIC_MODEL) -> str:
         """Say in a line what was found; arguments as of `Corrections.says_of`."""
         says = self.corrections.says_of(classes, base=base)
-        return f"{says} W{self._beside[1:]}." if self.stumps else says
+        return f"{says} Within a cell corrections differ further, {self._further}." if self.stumps else says
 
     @property
     def _trees(self) -> str:

@@ -109,11 +109,8 @@ def scale(
     `frozen`: the protocol of a campaign, whose ranges, levels and classes then hold. `numeric`: the label is a number, and
     `label_range` its range where one was given.
     """
-    from tasks.artifacts import (
-        read_protocol,
-        write_encoding,
-        write_scaled,
-    )  # with all families, which init does not need
+    # with all families, which init does not need
+    from tasks.artifacts import read_protocol, write_encoding, write_scaled
 
     all_rows = tables.read(tables.typed_parts(draft.store.files(public)))
     protocol = None if frozen is None else read_protocol(draft.store, frozen)
