@@ -269,7 +269,7 @@ def fit(
 
 @step(
     "partition",
-    version="7",
+    version="8",
     home="curator",
     retries=2,
     says="a question to holders, made of public rows",

@@ -136,7 +136,7 @@ export class Client {
   #draw(row, label, words) {
     const { base, mechanism, question, digest, round } = this.protocol;
     const [raw, target] = row === null ? [null, NaN] : [readRow(this.protocol, row), readLabel(this.protocol, label)];
-    const output = base?.isDrawn ? Number(words.below([BigInt(base.nResiduals)])[0]) : undefined;
+    const output = Number.isNaN(base?.output) ? Number(words.below([BigInt(base.nResiduals)])[0]) : undefined;
     const value = valueOf(this.protocol, raw, target, output ?? base?.output, words);
     const payload = mechanism.draw(value, question, words);
     const id = hexOf(BigUint64Array.from(words.block(2)).buffer);
@@ -226,8 +226,8 @@ function residualOf({ tree, value, offset, link, labels, contrasts }, x, target,
   const of = contrasts.length ? 0 : output;
   const answer = linked(sums, link)[labels.length === 2 && sums.length === 2 ? 1 : of];
   const wanted = !labels.length || Number.isNaN(target) ? target : Number(target === (labels.length === 2 ? 1 : of));
-  const [column, threshold] = contrasts[output] ?? [];
-  return contrasts.length && !(x[column] > threshold) ? answer - wanted : wanted - answer;
+  const along = contrasts[output] ?? []; // each column with its threshold
+  return along.filter((v, i) => i % 2 && !(x[along[i - 1]] > v)).length === 1 ? answer - wanted : wanted - answer;
 }
 
 function linked(sums, link) {

@@ -130,7 +130,6 @@ function readBase(data, nColumns) {
   const { feature, value, offset, link } = trees;
   const roots = trees.roots.map(Number);
   const [c, m] = [labels.length, offset.length];
-  const isDrawn = output === "drawn";
   const isLeaf = feature.map((column) => column === -1n);
   const nInner = isLeaf.filter((leaf) => !leaf).length;
   const spread = (list, filler) => { // from inner nodes to all
@@ -140,17 +139,17 @@ function readBase(data, nColumns) {
   };
   const [threshold, left, right] = [spread(trees.threshold, 0), spread(trees.left, -1n), spread(trees.right, -1n)];
   const tree = readNodes({ feature, threshold, left, right }, roots, nColumns, "base");
-  const isContrast = (pair) => pair.length === 2 && isWhole(pair[0]) && pair[0] >= 0 && pair[0] < nColumns && isNumber(pair[1]);
+  const isContrast = (along) => either(2, 4)(along.length) && along[0] !== along[2]
+    && along.every((v, i) => (i % 2 ? isNumber(v) : isWhole(v) && v >= 0 && v < nColumns));
   const nResiduals = contrasts.length || (c > 2 ? c : 1);
   demand(value.length === tree.nCells && value.every((row) => row.length === m), "base (value)");
   demand(c !== 1 && areDistinct(labels) && (c > 2 ? m === c : m === 1 || (c === 2 && m === 2)), "base (labels)");
   demand(link === "identity" || (c && link === (m === 1 ? "logistic" : "softmax")), "base (link)");
   const areSmall = (numbers, times) => numbers.every((x) => Math.abs(x) * times <= LARGEST);
   demand(areSmall(value.flat(), roots.length) && areSmall(offset, 1), "base (value)");
-  demand(contrasts.every(isContrast) && areDistinct(contrasts.map(String)), "base (contrasts)");
-  demand(!contrasts.length || c <= 2, "base (contrasts)");
-  demand(isDrawn ? nResiduals > 1 : output >= 0 && output < nResiduals, "base (output)");
-  return { tree, value, offset, link, labels, contrasts, nResiduals, isDrawn, output: isDrawn ? undefined : Number(output) };
+  demand(contrasts.every(isContrast) && areDistinct(contrasts.map(String)) && (!contrasts.length || c <= 2), "base (contrasts)");
+  demand(output === "drawn" ? nResiduals > 1 : output >= 0 && output < nResiduals, "base (output)");
+  return { tree, value, offset, link, labels, contrasts, nResiduals, output: Number(output) }; // NaN: drawn
 }
 
 /** The levels of a number: equally spaced, the lowest first. */

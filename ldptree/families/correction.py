@@ -16,8 +16,10 @@ import numpy as np
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.contrasts import (
+    NOISE_WITH_PAIRS,
     SHARE,
     choose_contrasts,
+    choose_pairs,
     cut_above,
     find_contrasts,
     is_worth_asking,
@@ -45,7 +47,7 @@ from ldptree.models.corrected import CorrectedModel, shares_of
 from ldptree.models.effects import columns_of
 from ldptree.partition import Partition, grow_partition
 from ldptree.protocol.protocol import EVERYBODY, Protocol
-from ldptree.protocol.published_base import DRAWN, Contrast, PublishedBase
+from ldptree.protocol.published_base import DRAWN, Along, Contrast, PublishedBase
 from ldptree.public_models.fit import fit_public, take_public
 from ldptree.public_models.model import PublicModel, answers, constant, indicators
 
@@ -223,37 +225,41 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         base, known = first.protocol.base, first.published.evidence
         assert base is not None
         assert known.errors is not None
-        cuts = find_contrasts(known.plan, base.contrasts, first.totals, view.rows.X)
+        chosen = find_contrasts(known.plan, base.contrasts, first.totals, view.rows.X)
         again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
         half = None if view.labels or self.residual_range != "auto" else widen_range(known.plan, first.totals)
         return self._ask_in_cells(
             replace(view, gather=cache(lambda: self._evidence_of(again, view.rows, view.once, half))),
             asked=(SHARE, EVERYBODY[1]),
-            cuts=cuts,
-            contrasts=base.contrasts,
+            cuts=tuple(dict.fromkeys(cut for along in chosen for cut in along.cuts)),
+            contrasts=_of_one_column(base.contrasts),
         )
 
     def _ask_along_columns(self, view: PublicModelled) -> Published[PublicSummary] | None:
         """The question about contrasts to a part of the holders; None where it is not worth it."""
         evidence = view.evidence
         why_not = self._why_one_question(evidence)
-        contrasts = () if why_not else choose_contrasts(evidence.X)
+        contrasts: tuple[Along, ...] = () if why_not else choose_contrasts(evidence.X)
         if not contrasts:
             if self.questions == 2:
                 raise ConfigError(
                     f"questions = 2: {why_not or 'no column parts the public rows'}. Ask one question"
                 )
             return None
-        plan = plan_contrasts(
+        plan_of = partial(
+            plan_contrasts,
             evidence,
-            contrasts,
             epsilon=self.epsilon,
             n_holders=view.n_holders,
             n_levels=self.label_levels,
             mechanism=self.mechanism,
         )
+        plan = plan_of(contrasts)
         if self.questions == "auto" and not is_worth_asking(plan, evidence):
             return None
+        pairs = choose_pairs(evidence.X, _of_one_column(contrasts), columns_of(view.rows.encoding))
+        if is_worth_asking(wide := plan_of((*contrasts, *pairs)), evidence, NOISE_WITH_PAIRS):
+            plan, contrasts = wide, (*contrasts, *pairs)
         protocol = self.publish(view, plan, asked=(0, SHARE), contrasts=contrasts)
         errors = evidence.base.errors[:, 0]  # so that the next question needs no public model fitted anew
         return Published(protocol, lambda: replace(PublicSummary.of(evidence, plan), errors=errors))
@@ -319,7 +325,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         plan: CorrectionPlan,
         *,
         asked: tuple[int, int] = EVERYBODY,
-        contrasts: tuple[Contrast, ...] = (),
+        contrasts: tuple[Along, ...] = (),
     ) -> Protocol:
         """The question about the public model's error: of several outputs, or contrasts, each holder draws one.
 
@@ -366,10 +372,11 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
             base = earlier.protocol.base
             assert base is not None
             assert public.halves is not None
+            of_columns = _of_one_column(base.contrasts)
             stumps += find_stumps(
                 earlier.published.evidence.plan,
-                base.contrasts,
-                earlier.totals,
+                of_columns,
+                earlier.totals[: len(of_columns)],
                 public.halves,
                 public.plan,
                 model.corrections,
@@ -431,6 +438,11 @@ def fit_corrected(
         n_public=public.n_public,
         protocol_digests=(protocol.digest,),
     )
+
+
+def _of_one_column(contrasts: Sequence[Along]) -> tuple[Contrast, ...]:
+    """The contrasts of one column, which stand before all pairs."""
+    return tuple(along for along in contrasts if isinstance(along, Contrast))
 
 
 def _labels(rows: PublicRows) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from ldptree.coins import Words
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published, converse, respond_in_rounds
 from ldptree.mechanisms import report_values
 from ldptree.planning.detection import Findable, find_smallest
-from ldptree.protocol.published_base import Contrast
+from ldptree.protocol.published_base import Along
 from ldptree.protocol.question import PublicView, Question
 from ldptree.protocol.totals import Totals
 from ldptree.simulate.redraws import KnownHolders, KnownResiduals
@@ -87,7 +87,7 @@ class LearnerOfTotals(Learner):
     _views: dict[str, Any] = field(default_factory=dict)
     _asked: dict[tuple[int, float], tuple[Any, Any, Published[Any]]] = field(default_factory=dict)
     _answers: dict[int, tuple[NDArray[Any], NDArray[np.float32], Floats]] = field(default_factory=dict)
-    _residuals: dict[tuple[int, tuple[Contrast, ...]], tuple[KnownRows, Floats]] = field(default_factory=dict)
+    _residuals: dict[tuple[int, tuple[Along, ...]], tuple[KnownRows, Floats]] = field(default_factory=dict)
     _sizes: dict[tuple[int, float], Asked] = field(default_factory=dict)
 
     def ask(self, n: int, epsilon: float) -> tuple[OneTreeFamily[Any, Any, Any], Any, Published[Any]]:

@@ -180,7 +180,7 @@ class Protocol:
             )
         if base.ensemble.feature.max() >= self.encoding.n_encoded:
             faults.append(f"the base tests column {base.ensemble.feature.max()} of {self.encoding.n_encoded}")
-        if any(contrast.feature >= self.encoding.n_encoded for contrast in base.contrasts):
+        if any(cut.feature >= self.encoding.n_encoded for cut in base.cuts):
             faults.append(f"a contrast is of a column beyond the {self.encoding.n_encoded} there are")
         return faults
 
@@ -267,8 +267,12 @@ class Protocol:
         if self.base is not None and self.base.contrasts:
             # a category is one column of the rows, and several encoded ones
             owners = [feature.column for feature in self.encoding.features for _ in feature.names]
-            columns = {owners[contrast.feature] for contrast in self.base.contrasts}
-            about, figures["columns"] = "error along columns", len(columns)
+            about, figures["columns"] = (
+                "error along columns",
+                len({owners[cut.feature] for cut in self.base.cuts}),
+            )
+            n_pairs = sum(len(along.cuts) > 1 for along in self.base.contrasts)
+            figures |= {"pairs": n_pairs} if n_pairs else {}
         return QuestionDescription(
             about=about,
             mechanism=self.mechanism.full_name,

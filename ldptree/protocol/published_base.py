@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -48,23 +49,52 @@ class Contrast(NamedTuple):
         return np.where(X[:, self.feature] > self.threshold, 1.0, -1.0)
 
     @property
+    def cuts(self) -> tuple[Contrast, ...]:
+        """The columns it is of, each with its threshold."""
+        return (self,)
+
+    @property
     def partition(self) -> Partition:
         """Its halves as cells: 1 is above."""
         return Partition.of(
             [self.feature, LEAF, LEAF], [self.threshold, 0.0, 0.0], [1, LEAF, LEAF], [2, LEAF, LEAF]
         )
 
-    @classmethod
-    def from_json(cls, data: object) -> Self:
-        """The pair that stands in a protocol. Raises DataError."""
-        if not isinstance(data, list) or [type(part) for part in data] not in ([int, float], [int, int]):
-            raise DataError("base: a contrast must be a column's number and a threshold")
-        return cls(data[0], float(data[1]))
+
+class Pair(NamedTuple):
+    """Two halves of the people, by two columns. A residual counts as it is where both contrasts have the same sign.
+
+    A difference that a column makes in one half of another, and the opposite one in the other half, is seen along no column.
+    """
+
+    one: Contrast
+    other: Contrast
+
+    def signs(self, X: NDArray[np.float32]) -> Floats:
+        """1 or -1 of each encoded row, float64 [n]."""
+        return self.one.signs(X) * self.other.signs(X)
+
+    @property
+    def cuts(self) -> tuple[Contrast, ...]:
+        """The columns it is of, each with its threshold."""
+        return tuple(self)
 
 
-def mean_products(contrasts: Sequence[Contrast], X: NDArray[np.float32]) -> Floats:
+Along = Contrast | Pair
+
+
+def _along_from_json(data: object) -> Along:
+    """Read the numbers that stand in a protocol. Raises DataError."""
+    numbers: list[Any] = data if isinstance(data, list) and len(data) in (2, 4) else [None]
+    if {type(column) for column in numbers[::2]} != {int} or {type(t) for t in numbers[1::2]} - {int, float}:
+        raise DataError("base: a contrast must be a column's number and a threshold, or two of both")
+    one, *others = (Contrast(numbers[at], float(numbers[at + 1])) for at in range(0, len(numbers), 2))
+    return Pair(one, *others) if others else one
+
+
+def mean_products(contrasts: Sequence[Along], X: NDArray[np.float32]) -> Floats:
     """Mean product of each two contrasts' signs over encoded rows [n, d], n >= 1, float64 [K, K]."""
-    above = np.stack([X[:, contrast.feature] > contrast.threshold for contrast in contrasts])
+    above = np.stack([contrast.signs(X) > 0 for contrast in contrasts])
     agree = np.array([np.count_nonzero(above == one, axis=1) for one in above])
     return np.asarray((2.0 * agree - len(X)) / len(X))
 
@@ -87,7 +117,7 @@ class PublishedBase:
     ensemble: Ensemble
     labels: tuple[Level, ...] = ()
     output: int | Literal["drawn"] = 0
-    contrasts: tuple[Contrast, ...] = ()
+    contrasts: tuple[Along, ...] = ()
 
     def __post_init__(self) -> None:
         c = len(self.labels)
@@ -116,8 +146,17 @@ class PublishedBase:
             raise DataError("base: contrasts are for a number or two labels")
         if len(set(self.contrasts)) < len(self.contrasts):
             raise DataError("base: a contrast stands twice")
-        if any(contrast.feature < 0 or not math.isfinite(contrast.threshold) for contrast in self.contrasts):
+        if any(cut.feature < 0 or not math.isfinite(cut.threshold) for cut in self.cuts):
             raise DataError("base: a contrast has a column from 0 on, and a threshold that is finite")
+        if any(
+            isinstance(along, Pair) and along.one.feature == along.other.feature for along in self.contrasts
+        ):
+            raise DataError("base: a pair is of two columns")
+
+    @property
+    def cuts(self) -> tuple[Contrast, ...]:
+        """The columns and thresholds of all contrasts."""
+        return tuple(cut for along in self.contrasts for cut in along.cuts)
 
     @property
     def n_residuals(self) -> int:
@@ -176,7 +215,7 @@ class PublishedBase:
         """Its canonical JSON; its trees are written out once for all questions about them."""
         fields: dict[str, Any] = {"labels": list(self.labels), "output": self.output}
         if self.contrasts:
-            fields["contrasts"] = [list(contrast) for contrast in self.contrasts]
+            fields["contrasts"] = [list(chain.from_iterable(along.cuts)) for along in self.contrasts]
         parts = {name: serialize.canonical(value) for name, value in fields.items()}
         return serialize.canonical_of_parts(parts | {"trees": self.ensemble.text})
 
@@ -199,5 +238,5 @@ class PublishedBase:
             ensemble=Ensemble.from_json(data["trees"]),
             labels=tuple(labels),
             output=data["output"],
-            contrasts=tuple(map(Contrast.from_json, contrasts)),
+            contrasts=tuple(map(_along_from_json, contrasts)),
         )

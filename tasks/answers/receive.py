@@ -282,10 +282,10 @@ def _named(of_outputs: list[dict[str, Any]], protocol: Protocol, base: Published
     """Return what reports say of each output, with the label or the contrast that it is."""
     if base.contrasts:
         names = [
-            {"column": protocol.encoding.names[contrast.feature], "above": contrast.threshold}
-            for contrast in base.contrasts
+            [{"column": protocol.encoding.names[cut.feature], "above": cut.threshold} for cut in along.cuts]
+            for along in base.contrasts
         ]
-        return {"contrasts": [what | of for what, of in zip(names, of_outputs, strict=True)]}
+        return {"contrasts": [{"along": cuts} | of for cuts, of in zip(names, of_outputs, strict=True)]}
     return {"labels": [{"label": label} | of for label, of in zip(base.labels, of_outputs, strict=True)]}
 
 

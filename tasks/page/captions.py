@@ -158,8 +158,9 @@ SAYS = {
     "asked cell and label": "Their group, one of {cells}, and “{target}”",
     "asked cell and error": "Their group, one of {cells}, and how far the public model is off{one}",
     "one output": ", for one of {n} classes that a coin picks (the choice reveals nothing)",
-    "asked error along columns": "How far the public model is off, along one of {columns} columns that a coin picks (the choice "
-    "reveals nothing)",
+    "asked error along columns": "How far the public model is off, along one of {columns} columns{pairs} that a coin picks (the "
+    "choice reveals nothing)",
+    "or pairs": " or {n} pairs of them",
     "asked label bin": "In which of {values} bins is “{target}”?",
     "asked feature bin": "In which of {values} bins is {feature}?",
     "asked label": "How much is “{target}”?",

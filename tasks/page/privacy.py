@@ -64,11 +64,13 @@ def say_question(asked: AskedQuestion, target: str, *, n_outputs: int = 1) -> st
     """Say what a question asks. `n_outputs` is of a public model that is corrected, whose error is reported on one of them."""
     question = asked.question
     one = SAYS["one output"].format(n=n_outputs) if n_outputs > 1 else ""
+    n_pairs = question.figures.get("pairs", 0)
     return SAYS[f"asked {question.about}"].format(
         target=target.replace("_", " "),
         feature=asked.column,
         shape=SHAPES[question.shape].format(feature=asked.column),
         one=one,
+        pairs=SAYS["or pairs"].format(n=units.count(n_pairs)) if n_pairs else "",
         **{name: units.count(question.figures.get(name, 0)) for name in ("values", "cells", "columns")},
     )
 

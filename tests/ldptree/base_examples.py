@@ -8,7 +8,7 @@ from number_examples import ENCODING, TREE
 from ldptree.mechanisms import number_mechanism_for
 from ldptree.models.ensemble import Ensemble
 from ldptree.protocol.protocol import Protocol
-from ldptree.protocol.published_base import Contrast, PublishedBase
+from ldptree.protocol.published_base import Contrast, Pair, PublishedBase
 from ldptree.protocol.stochastic_rounding import label_levels
 
 ROWS = [
@@ -31,6 +31,7 @@ KINDS = {
     "three classes, drawn": ("oue", 1.0, THREE, "drawn", "softmax", 3),
     "two classes, contrasts": ("oue", 1.0, TWO, "drawn", "logistic", 1),
     "number, contrasts": ("ss", 8.0, (), "drawn", "identity", 1),
+    "two classes, contrasts and pairs": ("grr", 1.0, TWO, "drawn", "logistic", 1),
 }
 """Oracle, R, labels, output, link and outputs of each kind of base."""
 DRAWN = [kind for kind, (*_, output, _, _) in KINDS.items() if output == "drawn"]
@@ -56,11 +57,12 @@ def ensemble_of(link: str, n_outputs: int, scale: float = 1.0) -> Ensemble:
 
 CONTRASTS = (Contrast(0, 0.09375), Contrast(1, 0.5), Contrast(0, 0.5))
 """Exactly on a row's place; a level; a number's middle."""
+PAIRS = (Pair(CONTRASTS[0], CONTRASTS[1]), Pair(CONTRASTS[2], CONTRASTS[1]))
 
 
 def base_of(kind: str) -> PublishedBase:
     _, half, labels, output, link, n_outputs = KINDS[kind]
-    contrasts = CONTRASTS if "contrasts" in kind else ()
+    contrasts = (CONTRASTS if "contrasts" in kind else ()) + (PAIRS if "pairs" in kind else ())
     return PublishedBase(
         ensemble=ensemble_of(link, n_outputs, half), labels=labels, output=output, contrasts=contrasts
     )

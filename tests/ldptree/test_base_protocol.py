@@ -123,8 +123,8 @@ def residual_by_hand(data, row, label, output):
     found = answers_by_hand(data["base"]["trees"], x)
     sign = 1
     if "contrasts" in data["base"]:
-        column, threshold = data["base"]["contrasts"][output]
-        sign = 1 if x[column] > threshold else -1
+        along = data["base"]["contrasts"][output]
+        sign = math.prod(1 if x[along[at]] > along[at + 1] else -1 for at in range(0, len(along), 2))
     if not labels:
         return None if math.isnan(label) else sign * (label - found[0])
     if label not in labels:
@@ -137,7 +137,7 @@ def residual_by_hand(data, row, label, output):
 def outputs_of(protocol):
     """Every output that a report may be about, and how that is said of one holder."""
     if protocol.base.output == "drawn":
-        return [(output, np.array([output])) for output in range(3)]
+        return [(output, np.array([output])) for output in range(protocol.n_outputs)]
     return [(protocol.base.output, None)]
 
 
@@ -271,10 +271,11 @@ def test_the_output_is_drawn_alike_by_everybody_and_is_said_in_the_clear(kind):
                 client_of(protocol, words=played([*first, *rest])).report(row, label).output
                 for first in ([0], [1], [2], [2**64 - 2], [2**64 - 1, 1])
             ]
-            assert said == [0, 1, 2, 2, 1]
+            assert said == [0, 1, 2, (2**64 - 2) % protocol.n_outputs, 1]
     drawn = protocol.draw_outputs(30_000, words(1))
-    # 10,000 each; a standard deviation is 82
-    assert np.abs(np.bincount(drawn, minlength=4) - [10_000, 10_000, 10_000, 0]).max() < 4 * 82
+    each = 30_000 / protocol.n_outputs
+    assert drawn.max() < protocol.n_outputs
+    assert np.abs(np.bincount(drawn) - each).max() < 4 * each**0.5
 
 
 @pytest.mark.parametrize("kind", DRAWN)
@@ -346,6 +347,10 @@ REFUSED = [
     ("number, contrasts", {"contrasts": [[-1, 0.5], [0, 0.5]]}, "a column from 0 on"),
     ("number, contrasts", {"contrasts": [[3, 0.5], [0, 0.5]]}, "a column beyond the 3"),
     ("number, contrasts", {"contrasts": [[0.0, 0.5], [0, 0.5]]}, "a column's number and a threshold"),
+    ("number, contrasts", {"contrasts": [[0, 0.5, 1], [0, 0.5]]}, "or two of both"),
+    ("number, contrasts", {"contrasts": [[0, 0.5, 1, "0"], [0, 0.5]]}, "or two of both"),
+    ("number, contrasts", {"contrasts": [[0, 0.5, 0, 0.25], [0, 0.5]]}, "a pair is of two columns"),
+    ("number, contrasts", {"contrasts": [[0, 0.5, 3, 0.5], [0, 0.5]]}, "a column beyond the 3"),
     ("number, contrasts", {"contrasts": 3}, "contrasts must be a list"),
     ("number, contrasts", {"contrasts": [[0, 0.5]]}, "over two labels or several contrasts"),
     ("three classes, softmax", {"labels": ["a", "b"]}, "3 outputs"),

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from ldptree import CorrectionRegressor, LPDTRegressor
 from ldptree.encoding import CategoricalFeature, Encoding, NumericFeature
-from ldptree.families.contrasts import choose_contrasts, cut_above
+from ldptree.families.contrasts import choose_contrasts, choose_pairs, cut_above
 from ldptree.families.correction_plan import PublicSummary
 from ldptree.models.description import Evidence
 from ldptree.models.effects import columns_of
 from ldptree.partition import PARTITIONS, grow_partition
 from ldptree.partition.tree import Partition
-from ldptree.protocol.published_base import Contrast
+from ldptree.protocol.published_base import Contrast, Pair
 
 WHOLE = NumericFeature("whole", 0.0, 20.0, fill=7.0, indicator=True)
 KIND = CategoricalFeature("kind", ("a", "b", "c"), missing_level=True)
@@ -131,6 +131,39 @@ def test_every_column_that_public_labels_ignore_is_cut_and_none_that_only_goes_a
         for answers in (model.model_.public_answers(X), model.model_.answers(X))
     )
     assert error < 1.4 < 2.5 < public_error
+
+
+@pytest.mark.parametrize("n", [3_000, 20_000])
+def test_a_difference_that_turns_its_sign_with_another_column_is_found_where_so_many_report_that_pairs_are_asked_about(
+    n,
+):
+    rng = np.random.default_rng(5)
+    X, is_public = rng.random((n, 5)), np.arange(n) < 500
+    turns = np.sign(X[:, 2] - 0.5) * np.sign(X[:, 3] - 0.5)
+    y = 3 * X[:, 0] + np.where(is_public, 0.0, 1.2 * turns) + rng.normal(size=n)
+    fitted = CorrectionRegressor(base="forest", epsilon=2.0, random_state=0).fit(X, y, public=is_public)
+    first, cells = fitted.protocols_[0], fitted.model_.partition
+    n_pairs = sum(isinstance(along, Pair) for along in first.base.contrasts)
+    if n < 20_000:
+        assert n_pairs == 0
+        return
+    assert n_pairs == 10
+    assert {2, 3} <= set(cells.feature.tolist())
+    error = np.mean((fitted.predict(X[~is_public]) - y[~is_public]) ** 2)
+    assert error < 1.4 < np.mean((fitted.model_.public_answers(X[~is_public])[:, 0] - y[~is_public]) ** 2)
+
+
+def test_a_pair_is_of_two_raw_columns_that_public_rows_do_not_show_to_go_along():
+    rng = np.random.default_rng(1)
+    X = rng.random((400, 4)).astype(np.float32)
+    X[:, 3] = X[:, 0] + 0.01 * X[:, 3]
+    contrasts = [Contrast(j, 0.5) for j in range(4)]
+    assert choose_pairs(X, contrasts, [(0,), (1, 2), (3,)]) == (
+        Pair(contrasts[0], contrasts[1]),
+        Pair(contrasts[0], contrasts[2]),
+        Pair(contrasts[1], contrasts[3]),
+        Pair(contrasts[2], contrasts[3]),
+    )
 
 
 def fit_many_columns(sizes, epsilon, seed):

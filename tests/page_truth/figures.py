@@ -262,8 +262,9 @@ def asked_first(run: Run) -> Figures:
     first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
     n_first = float(sum(totals.n_private for totals in run.answered[0]))
     owners = [feature.column for feature in first.encoding.features for _ in feature.names]
-    columns = float(len({owners[one.feature] for one in first.base.contrasts}))
-    return n_first, columns, float(first.k), *coins(run, 0)
+    columns = float(len({owners[cut.feature] for cut in first.base.cuts}))
+    n_pairs = float(len(first.base.contrasts) - columns)
+    return n_first, columns, *([n_pairs] if n_pairs else []), float(first.k), *coins(run, 0)
 
 
 def coins(run: Run, place: int) -> Figures:

@@ -1,6 +1,7 @@
 """A correction whose holders are asked apart: some along which column the public model is wrong, the others in each cell."""
 
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -78,7 +79,7 @@ def test_every_holder_is_asked_exactly_one_of_two_questions_whoever_they_are(don
 def test_a_run_asks_parts_of_its_holders_apart_and_each_file_of_reports_has_those(done):
     first, second = protocols(done)
     assert (first.asked, second.asked) == ((0, SHARE), (SHARE, 1000))
-    assert len(first.base.contrasts) == D
+    assert len(first.base.contrasts) == D + math.comb(D, 2)
     n = done.held.facts["n_private"]
     found = [sum(report["reports"].rows for report in one.reports) for one in done.conversation.whole]
     assert sum(found) == n
@@ -107,8 +108,8 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
     n_first = sum(report["reports"].rows for report in done.conversation.whole[0].reports)
     n, k = done.held.facts["n_private"], protocols(done)[0].k
     assert (
-        f"{n_first:,} rows sent how far the public model is off, along one of 4 columns that a coin picks (the choice "
-        f"reveals nothing): {k} possible messages" in answers
+        f"{n_first:,} rows sent how far the public model is off, along one of 4 columns or 6 pairs of them that a coin picks "
+        f"(the choice reveals nothing): {k} possible messages" in answers
     )
     assert f"{n - n_first:,} rows sent their group, one of" in answers
     assert len(re.findall(r"the true one with probability 0\.\d+, any other with 0\.\d+", answers)) == 2
@@ -117,7 +118,7 @@ def test_the_page_says_how_many_were_asked_what_and_that_each_spent_epsilon_once
 
 def test_a_category_is_one_column_whatever_it_is_encoded_as(done):
     first = protocols(done)[0]
-    twice = tuple(one._replace(feature=min(one.feature, 1)) for one in first.base.contrasts)
+    twice = tuple(cut._replace(feature=min(cut.feature, 1)) for cut in first.base.contrasts[:D])
     halves = (CategoricalFeature("a", ("x", "y")), CategoricalFeature("b", ("u", "v")))
     encoding = replace(first.encoding, features=halves)
     assert [one.describe().figures["columns"] for one in (first, replace(first, encoding=encoding))] == [4, 2]
