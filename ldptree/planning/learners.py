@@ -18,10 +18,10 @@ from ldptree.coins import Words
 from ldptree.families.family import Counted, OneTreeFamily, PublicRows, Published, converse, respond_in_rounds
 from ldptree.mechanisms import report_values
 from ldptree.planning.detection import Findable, find_smallest
-from ldptree.protocol.published_base import Along
 from ldptree.protocol.question import PublicView, Question
 from ldptree.protocol.totals import Totals
-from ldptree.simulate.redraws import KnownHolders, KnownResiduals
+from ldptree.public_models.model import indicators
+from ldptree.simulate.redraws import KnownHolders, draw_outputs_again
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ldptree.planning.known_rows import KnownRows
     from ldptree.planning.people import Split
     from ldptree.protocol.protocol import Protocol
+    from ldptree.protocol.published_base import PublishedBase
 
     Floats = NDArray[np.float64]
 
@@ -87,7 +88,6 @@ class LearnerOfTotals(Learner):
     _views: dict[str, Any] = field(default_factory=dict)
     _asked: dict[tuple[int, float], tuple[Any, Any, Published[Any]]] = field(default_factory=dict)
     _answers: dict[int, tuple[NDArray[Any], NDArray[np.float32], Floats]] = field(default_factory=dict)
-    _residuals: dict[tuple[int, tuple[Along, ...]], tuple[KnownRows, Floats]] = field(default_factory=dict)
     _sizes: dict[tuple[int, float], Asked] = field(default_factory=dict)
 
     def ask(self, n: int, epsilon: float) -> tuple[OneTreeFamily[Any, Any, Any], Any, Published[Any]]:
@@ -140,8 +140,12 @@ class LearnerOfTotals(Learner):
         drawn = people.draw(n, words.generator())
         cells = protocol.cells(people.raw)[drawn]
         if protocol.base is not None:
-            residuals = self._residuals_of(protocol, people)[drawn].astype(np.float32)
-            return KnownResiduals(protocol, cells, residuals).drawn_again(words)
+            base, (X, errors) = protocol.base, self._errors_of(protocol.base, people)
+
+            def residuals_of(output: int, is_on: Any) -> NDArray[np.float32]:
+                return np.asarray(base.residuals_of(output, X, errors)[drawn[is_on]], dtype=np.float32)
+
+            return draw_outputs_again(protocol, cells, residuals_of, words)
         labels = people.labels[drawn]
         if protocol.numeric:
             return (KnownHolders(protocol, cells, labels.astype(np.float32)).drawn_again(words),)
@@ -158,19 +162,17 @@ class LearnerOfTotals(Learner):
             ),
         )
 
-    def _residuals_of(self, protocol: Protocol, people: KnownRows) -> Floats:
-        """Return the public model's error on each of the people, float64 [n, M]; the model is the same in every question."""
-        base, raw = protocol.base, people.raw
-        assert base is not None
+    def _errors_of(self, base: PublishedBase, people: KnownRows) -> tuple[NDArray[np.float32], Floats]:
+        """Return the people's encoded rows, and the public model's errors on each, float64 [n, outputs]; the model is the same in
+        every question.
+        """
+        raw = people.raw
         # kept with whom they are of, so that no others get their id
         if id(raw) not in self._answers:
             X = people.encoding.encode(raw)
             self._answers[id(raw)] = raw, X, base.answers(X)
-        known = id(people), base.contrasts
-        if known not in self._residuals:
-            _, X, answered = self._answers[id(raw)]
-            self._residuals[known] = people, base.residuals_of(X, people.labels, answered)
-        return self._residuals[known][1]
+        _, X, answered = self._answers[id(raw)]
+        return X, indicators(people.labels, len(base.labels)) - answered
 
     def size(self, n: int, epsilon: float) -> Asked:
         """See `Learner`."""

@@ -60,6 +60,13 @@ class Contrast(NamedTuple):
             [self.feature, LEAF, LEAF], [self.threshold, 0.0, 0.0], [1, LEAF, LEAF], [2, LEAF, LEAF]
         )
 
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """The column and threshold that stand in a protocol or a model. Raises DataError."""
+        if not isinstance(data, list) or [type(part) for part in data] not in ([int, float], [int, int]):
+            raise DataError("base: a contrast must be a column's number and a threshold, or two of both")
+        return cls(data[0], float(data[1]))
+
 
 class Pair(NamedTuple):
     """Two halves of the people, by two columns. A residual counts as it is where both contrasts have the same sign.
@@ -84,12 +91,10 @@ Along = Contrast | Pair
 
 
 def _along_from_json(data: object) -> Along:
-    """Read the numbers that stand in a protocol. Raises DataError."""
-    numbers: list[Any] = data if isinstance(data, list) and len(data) in (2, 4) else [None]
-    if {type(column) for column in numbers[::2]} != {int} or {type(t) for t in numbers[1::2]} - {int, float}:
-        raise DataError("base: a contrast must be a column's number and a threshold, or two of both")
-    one, *others = (Contrast(numbers[at], float(numbers[at + 1])) for at in range(0, len(numbers), 2))
-    return Pair(one, *others) if others else one
+    """The contrast or the pair that stands in a protocol. Raises DataError."""
+    if isinstance(data, list) and len(data) == 4:
+        return Pair(Contrast.from_json(data[:2]), Contrast.from_json(data[2:]))
+    return Contrast.from_json(data)
 
 
 def mean_products(contrasts: Sequence[Along], X: NDArray[np.float32]) -> Floats:
@@ -183,32 +188,36 @@ class PublishedBase:
         Raises:
             DataError: outputs were to be drawn and were not.
         """
-        residuals = self.all_residuals(encoding, raw, labels)
         if isinstance(self.output, int):
-            return residuals[:, self.output]
-        if outputs is None or outputs.shape != (len(residuals),):
+            outputs = np.full(len(raw), self.output)
+        if outputs is None or outputs.shape != (len(raw),):
             raise DataError(
-                f"base: each holder reports on one of {residuals.shape[1]} outputs; draw them first"
+                f"base: each holder reports on one of {self.n_residuals} outputs; draw them first"
             )
-        return np.asarray(residuals[np.arange(len(residuals)), outputs])
-
-    def all_residuals(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
-        """The same of every output, or along every contrast, float64 [n, M]."""
-        labels, is_whole = np.asarray(labels), encoding.encodable(raw)
-        residuals = np.full((len(labels), self.n_residuals), np.nan)
-        X = encoding.encode(raw[is_whole])
-        residuals[is_whole] = self.residuals_of(X, labels[is_whole], self.answers(X))
+        errors, is_whole = self.errors(encoding, raw, labels), encoding.encodable(raw)
+        if not self.contrasts:
+            return np.asarray(errors[np.arange(len(raw)), outputs])
+        residuals = np.full(len(raw), np.nan)
+        for output in np.unique(outputs[is_whole]).tolist():
+            at = np.flatnonzero(is_whole & (outputs == output))
+            residuals[at] = self.residuals_of(output, encoding.encode(raw[at]), errors[at])
         return residuals
+
+    def errors(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
+        """The same of every output of the model and along no contrast, float64 [n, outputs]."""
+        labels, is_whole = np.asarray(labels), encoding.encodable(raw)
+        errors = np.full((len(labels), n_outputs(len(self.labels))), np.nan)
+        X = encoding.encode(raw[is_whole])
+        errors[is_whole] = indicators(labels[is_whole], len(self.labels)) - self.answers(X)
+        return errors
+
+    def residuals_of(self, output: int, X: NDArray[np.float32], errors: Floats) -> Floats:
+        """Return what reports on an output, or along a contrast, are about, float64 [n], from encoded rows [n, d] and errors."""
+        return errors[:, 0] * self.contrasts[output].signs(X) if self.contrasts else errors[:, output]
 
     def answers(self, X: NDArray[np.float32]) -> Floats:
         """The model's answers to encoded rows [n, d], float64 [n, outputs]."""
         return answers(self.ensemble, X, len(self.labels))
-
-    def residuals_of(self, X: NDArray[np.float32], labels: NDArray[Any], answered: Floats) -> Floats:
-        """The same of encoded rows [n, d] with their labels [n] and the model's answers, float64 [n, M]."""
-        errors = indicators(labels, len(self.labels)) - answered
-        signs = [contrast.signs(X) for contrast in self.contrasts]
-        return errors * np.stack(signs, axis=1) if signs else errors
 
     @property
     def text(self) -> str:

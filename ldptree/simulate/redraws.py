@@ -5,9 +5,9 @@ Nothing here is a release. What is concluded from totals is the families'.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -109,10 +109,31 @@ class KnownResiduals:
 
     def drawn_again(self, words: Words, mechanism: Mechanism | None = None) -> tuple[Totals, ...]:
         """Return the totals of another draw of everybody's coins, one for each output. See `KnownHolders`."""
-        outputs, generator = self.protocol.draw_outputs(len(self.cells), words), words.generator()
-        totals = []
-        for output in range(self.protocol.n_outputs):
-            is_on = slice(None) if outputs is None else outputs == output
-            holders = KnownHolders(self.protocol, self.cells[is_on], self.residuals[is_on, output])
-            totals.append(holders.drawn_again(words, generator, mechanism))
-        return tuple(totals)
+        return draw_outputs_again(
+            self.protocol, self.cells, lambda output, is_on: self.residuals[is_on, output], words, mechanism
+        )
+
+
+def draw_outputs_again(
+    protocol: Protocol,
+    cells: NDArray[np.int32],
+    residuals_of: Callable[[int, Any], NDArray[np.float32]],
+    words: Words,
+    mechanism: Mechanism | None = None,
+) -> tuple[Totals, ...]:
+    """The totals of a draw of everybody's coins, one for each output, which each draws too.
+
+    Args:
+        protocol: the question.
+        cells: int32 [n], -1 outside.
+        residuals_of: about an output, those of the holders that an index takes, float32.
+        words: the coins.
+        mechanism: in the place of the protocol's.
+    """
+    outputs, generator = protocol.draw_outputs(len(cells), words), words.generator()
+    totals = []
+    for output in range(protocol.n_outputs):
+        is_on = slice(None) if outputs is None else outputs == output
+        holders = KnownHolders(protocol, cells[is_on], residuals_of(output, is_on))
+        totals.append(holders.drawn_again(words, generator, mechanism))
+    return tuple(totals)

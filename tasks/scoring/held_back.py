@@ -232,6 +232,6 @@ def _residuals(path: Path, protocol: Protocol) -> Known:
         raw = tables.raw_matrix(table, protocol.encoding)
         labels = labels_of(table.column(protocol.target), protocol)
         cells.append(protocol.cells(raw))
-        residuals.append(base.all_residuals(protocol.encoding, raw, labels).astype(np.float32))
+        residuals.append(base.errors(protocol.encoding, raw, labels).astype(np.float32))
     asked = protocol.respondents(sum(map(len, cells)))
     return np.concatenate(cells)[asked], np.concatenate(residuals)[asked]

@@ -86,7 +86,7 @@ def private(chain, part="train"):
     asked = published(chain)
     rows = read_rows(chain.store.files(chain.held[part]), asked)
     if asked.n_outputs > 1:
-        errors = asked.base.all_residuals(asked.encoding, rows.raw, rows.labels)
+        errors = asked.base.errors(asked.encoding, rows.raw, rows.labels)
     else:
         errors = asked.residuals(rows.raw, rows.labels)[:, None]
     return rows, asked.partition.apply(asked.encoding.encode(rows.raw)), errors

@@ -123,7 +123,7 @@ def test_every_mechanism_learns_from_reports_and_from_drawn_totals(run, family, 
         half = asked.label_range[1]
         assert model.corrections.observed[0, 0] == pytest.approx(errors.mean(), abs=0.2 * half)
         return
-    means = asked.base.all_residuals(asked.encoding, rows.raw, rows.labels).mean(axis=0)
+    means = asked.base.errors(asked.encoding, rows.raw, rows.labels).mean(axis=0)
     assert model.corrections.observed[0] == pytest.approx(means, abs=0.15)
     assert np.ptp(means) > 0.4
 
