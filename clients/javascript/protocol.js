@@ -139,7 +139,7 @@ function readBase(data, nColumns) {
   };
   const [threshold, left, right] = [spread(trees.threshold, 0), spread(trees.left, -1n), spread(trees.right, -1n)];
   const tree = readNodes({ feature, threshold, left, right }, roots, nColumns, "base");
-  const isContrast = (along) => either(2, 4)(along.length) && along[0] !== along[2]
+  const isContrast = (along) => either(2, 4)(along.length) && !(along[0] >= along[2])
     && along.every((v, i) => (i % 2 ? isNumber(v) : isWhole(v) && v >= 0 && v < nColumns));
   const nResiduals = contrasts.length || (c > 2 ? c : 1);
   demand(value.length === tree.nCells && value.every((row) => row.length === m), "base (value)");

@@ -41,7 +41,7 @@ and none loses where there is nothing to find."""
 MOST_CONTRASTS = 16
 LEAST_HALF = 0.1
 """Of the public rows, which either half has at least."""
-LEAST_HALF_OF_PAIR = 0.3
+LEAST_HALF_OF_PAIR = 0.4
 NOISE_OF_ERRORS = 1.0 / 3.0
 """The standard deviation of a contrast, in root mean squares of public errors, above which nobody is asked about contrasts."""
 NOISE_WITH_PAIRS = 0.1
@@ -54,6 +54,7 @@ CLEARLY_SEEN = 3.0
 OF_MANY = 3.5
 """The same of a pair: of 120 about nothing, one is above it in 5 % of runs."""
 MOST_CUTS = 3
+"""Columns that are cut above the tree."""
 WIDER = 4.0
 """How many times as wide the next range is, or as the standard deviation of public labels where that is larger."""
 
@@ -80,7 +81,7 @@ def choose_pairs(
     raw = {column: at for at, group in enumerate(groups) for column in group}
     smaller = (1.0 - np.abs(mean_products(contrasts, X))) / 2.0
     return tuple(
-        Pair(contrasts[k], contrasts[j])
+        Pair(*sorted((contrasts[k], contrasts[j])))
         for k, j in combinations(range(len(contrasts)), 2)
         if raw[contrasts[k].feature] != raw[contrasts[j].feature] and smaller[k, j] >= LEAST_HALF_OF_PAIR
     )
@@ -123,16 +124,21 @@ def is_worth_asking(plan: CorrectionPlan, evidence: PublicEvidence, noise: float
     return plan.expected_sd <= noise * float(np.sqrt(np.mean(evidence.errors**2)))
 
 
-def find_contrasts(
-    plan: CorrectionPlan, contrasts: Sequence[Along], totals: Sequence[Totals], X: NDArray[np.float32]
-) -> tuple[Along, ...]:
-    """The contrasts that the reports speak for, the clearest first; none where none stands out of its noise.
+def find_cuts(
+    plan: CorrectionPlan,
+    contrasts: Sequence[Along],
+    totals: Sequence[Totals],
+    X: NDArray[np.float32],
+    most: int = MOST_CUTS,
+) -> tuple[Contrast, ...]:
+    """The columns of the contrasts that the reports speak for, the clearest first; none where none stands out of its noise.
 
     Args:
         plan: the question about contrasts.
         contrasts: the K that were asked about.
         totals: the answers, one a contrast.
         X: float32 [n, d], encoded public rows, on which one contrast explains a part of another.
+        most: how many columns may be cut; a pair is cut along both or not at all.
 
     Raises:
         DataError: nobody reported.
@@ -143,17 +149,20 @@ def find_contrasts(
     overlap = mean_products(contrasts, X)
     is_pair = np.array([isinstance(along, Pair) for along in contrasts])
     chosen: list[int] = []
-    for of_column in (SURELY_SEEN, *[CLEARLY_SEEN] * (MOST_CUTS - 1)):
-        least = np.where(is_pair, OF_MANY, of_column)
+    cuts: dict[Contrast, None] = {}
+    while len(cuts) < most:
         explained = overlap[:, chosen] @ np.linalg.pinv(overlap[np.ix_(chosen, chosen)])
         noise = variance + explained**2 @ variance[chosen]
         strength = np.abs(mean - explained @ mean[chosen]) / np.sqrt(noise)
-        strength[chosen] = 0.0
-        best = int(np.argmax(strength - least))
-        if strength[best] <= least[best]:
+        n_new = np.array([len({*along.cuts} - {*cuts}) for along in contrasts])
+        least = np.where(is_pair, OF_MANY, CLEARLY_SEEN if chosen else SURELY_SEEN)
+        strength[(strength <= least) | (n_new == 0) | (n_new > most - len(cuts))] = 0.0
+        best = int(np.argmax(strength))
+        if not strength[best]:
             break
         chosen.append(best)
-    return tuple(contrasts[k] for k in chosen)
+        cuts |= dict.fromkeys(contrasts[best].cuts)
+    return tuple(cuts)
 
 
 def widen_range(plan: CorrectionPlan, totals: Sequence[Totals]) -> float | None:

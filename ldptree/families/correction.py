@@ -16,12 +16,13 @@ import numpy as np
 
 from ldptree.errors import ConfigError, DataError
 from ldptree.families.contrasts import (
+    MOST_CUTS,
     NOISE_WITH_PAIRS,
     SHARE,
     choose_contrasts,
     choose_pairs,
     cut_above,
-    find_contrasts,
+    find_cuts,
     is_worth_asking,
     plan_contrasts,
     widen_range,
@@ -225,13 +226,13 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         base, known = first.protocol.base, first.published.evidence
         assert base is not None
         assert known.errors is not None
-        chosen = find_contrasts(known.plan, base.contrasts, first.totals, view.rows.X)
+        most = MOST_CUTS if self.depth == "auto" else min(int(self.depth), MOST_CUTS)
         again = PublicModel(ensemble=base.ensemble, errors=known.errors[:, None], n_classes=len(view.labels))
         half = None if view.labels or self.residual_range != "auto" else widen_range(known.plan, first.totals)
         return self._ask_in_cells(
             replace(view, gather=cache(lambda: self._evidence_of(again, view.rows, view.once, half))),
             asked=(SHARE, EVERYBODY[1]),
-            cuts=tuple(dict.fromkeys(cut for along in chosen for cut in along.cuts)),
+            cuts=find_cuts(known.plan, base.contrasts, first.totals, view.rows.X, most),
             contrasts=_of_one_column(base.contrasts),
         )
 
@@ -258,8 +259,10 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
         if self.questions == "auto" and not is_worth_asking(plan, evidence):
             return None
         pairs = choose_pairs(evidence.X, _of_one_column(contrasts), columns_of(view.rows.encoding))
-        if is_worth_asking(wide := plan_of((*contrasts, *pairs)), evidence, NOISE_WITH_PAIRS):
-            plan, contrasts = wide, (*contrasts, *pairs)
+        if pairs and self.depth not in (0, 1):
+            wide = plan_of((*contrasts, *pairs))
+            if is_worth_asking(wide, evidence, NOISE_WITH_PAIRS):
+                plan, contrasts = wide, (*contrasts, *pairs)
         protocol = self.publish(view, plan, asked=(0, SHARE), contrasts=contrasts)
         errors = evidence.base.errors[:, 0]  # so that the next question needs no public model fitted anew
         return Published(protocol, lambda: replace(PublicSummary.of(evidence, plan), errors=errors))
@@ -376,7 +379,7 @@ class Correction(CorrectionSettings, OneTreeFamily[PublicModelled, PublicSummary
             stumps += find_stumps(
                 earlier.published.evidence.plan,
                 of_columns,
-                earlier.totals[: len(of_columns)],
+                [t for along, t in zip(base.contrasts, earlier.totals, strict=True) if along in of_columns],
                 public.halves,
                 public.plan,
                 model.corrections,
@@ -441,7 +444,7 @@ def fit_corrected(
 
 
 def _of_one_column(contrasts: Sequence[Along]) -> tuple[Contrast, ...]:
-    """The contrasts of one column, which stand before all pairs."""
+    """The contrasts of one column."""
     return tuple(along for along in contrasts if isinstance(along, Contrast))
 
 

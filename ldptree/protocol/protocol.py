@@ -267,12 +267,10 @@ class Protocol:
         if self.base is not None and self.base.contrasts:
             # a category is one column of the rows, and several encoded ones
             owners = [feature.column for feature in self.encoding.features for _ in feature.names]
-            about, figures["columns"] = (
-                "error along columns",
-                len({owners[cut.feature] for cut in self.base.cuts}),
-            )
-            n_pairs = sum(len(along.cuts) > 1 for along in self.base.contrasts)
-            figures |= {"pairs": n_pairs} if n_pairs else {}
+            columns = [frozenset(owners[cut.feature] for cut in along.cuts) for along in self.base.contrasts]
+            about, figures["columns"] = "error along columns", len(frozenset().union(*columns))
+            pairs = {both for both in columns if len(both) > 1}
+            figures |= {"pairs": len(pairs)} if pairs else {}
         return QuestionDescription(
             about=about,
             mechanism=self.mechanism.full_name,

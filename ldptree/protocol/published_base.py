@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _FIELDS = {"trees", "labels", "output"}
 _OPTIONAL = {"contrasts"}
+_BLOCK = 2**16
 DRAWN: Literal["drawn"] = "drawn"
 """Stands in the place of an output if each report is about one of them, drawn by coins that depend on nothing."""
 
@@ -99,9 +100,12 @@ def _along_from_json(data: object) -> Along:
 
 def mean_products(contrasts: Sequence[Along], X: NDArray[np.float32]) -> Floats:
     """Mean product of each two contrasts' signs over encoded rows [n, d], n >= 1, float64 [K, K]."""
-    above = np.stack([contrast.signs(X) > 0 for contrast in contrasts])
-    agree = np.array([np.count_nonzero(above == one, axis=1) for one in above])
-    return np.asarray((2.0 * agree - len(X)) / len(X))
+    sums = np.zeros((len(contrasts), len(contrasts)))
+    for start in range(0, len(X), _BLOCK):
+        rows = X[start : start + _BLOCK]
+        signs = np.stack([along.signs(rows) for along in contrasts], dtype=np.float32, casting="same_kind")
+        sums += signs @ signs.T  # whole numbers that 32 bits hold
+    return sums / len(X)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -154,9 +158,9 @@ class PublishedBase:
         if any(cut.feature < 0 or not math.isfinite(cut.threshold) for cut in self.cuts):
             raise DataError("base: a contrast has a column from 0 on, and a threshold that is finite")
         if any(
-            isinstance(along, Pair) and along.one.feature == along.other.feature for along in self.contrasts
+            isinstance(along, Pair) and along.one.feature >= along.other.feature for along in self.contrasts
         ):
-            raise DataError("base: a pair is of two columns")
+            raise DataError("base: a pair is of two columns, the lower one first")
 
     @property
     def cuts(self) -> tuple[Contrast, ...]:

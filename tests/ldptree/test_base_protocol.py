@@ -350,6 +350,7 @@ REFUSED = [
     ("number, contrasts", {"contrasts": [[0, 0.5, 1], [0, 0.5]]}, "or two of both"),
     ("number, contrasts", {"contrasts": [[0, 0.5, 1, "0"], [0, 0.5]]}, "or two of both"),
     ("number, contrasts", {"contrasts": [[0, 0.5, 0, 0.25], [0, 0.5]]}, "a pair is of two columns"),
+    ("number, contrasts", {"contrasts": [[1, 0.5, 0, 0.25], [0, 0.5]]}, "the lower one first"),
     ("number, contrasts", {"contrasts": [[0, 0.5, 3, 0.5], [0, 0.5]]}, "a column beyond the 3"),
     ("number, contrasts", {"contrasts": 3}, "contrasts must be a list"),
     ("number, contrasts", {"contrasts": [[0, 0.5]]}, "over two labels or several contrasts"),

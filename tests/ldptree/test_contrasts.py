@@ -133,24 +133,33 @@ def test_every_column_that_public_labels_ignore_is_cut_and_none_that_only_goes_a
     assert error < 1.4 < 2.5 < public_error
 
 
-@pytest.mark.parametrize("n", [3_000, 20_000])
-def test_a_difference_that_turns_its_sign_with_another_column_is_found_where_so_many_report_that_pairs_are_asked_about(
-    n,
-):
+def fit_turned(n, *, depth="auto"):
+    """Fit private numbers that depend on columns 2 and 3 together alone; columns 4 and 5 are uneven."""
     rng = np.random.default_rng(5)
-    X, is_public = rng.random((n, 5)), np.arange(n) < 500
+    X, is_public = rng.random((n, 6)), np.arange(n) < 500
+    X[:, 4:] = X[:, 4:] < 0.25
     turns = np.sign(X[:, 2] - 0.5) * np.sign(X[:, 3] - 0.5)
     y = 3 * X[:, 0] + np.where(is_public, 0.0, 1.2 * turns) + rng.normal(size=n)
-    fitted = CorrectionRegressor(base="forest", epsilon=2.0, random_state=0).fit(X, y, public=is_public)
-    first, cells = fitted.protocols_[0], fitted.model_.partition
-    n_pairs = sum(isinstance(along, Pair) for along in first.base.contrasts)
-    if n < 20_000:
-        assert n_pairs == 0
-        return
-    assert n_pairs == 10
-    assert {2, 3} <= set(cells.feature.tolist())
-    error = np.mean((fitted.predict(X[~is_public]) - y[~is_public]) ** 2)
-    assert error < 1.4 < np.mean((fitted.model_.public_answers(X[~is_public])[:, 0] - y[~is_public]) ** 2)
+    fitted = CorrectionRegressor(base="forest", epsilon=2.0, depth=depth, random_state=0)
+    fitted.fit(X, y, public=is_public)
+    n_pairs = sum(isinstance(along, Pair) for along in fitted.protocols_[0].base.contrasts)
+    errors = [
+        np.mean((answers(X[~is_public])[:, 0] - y[~is_public]) ** 2)
+        for answers in (fitted.model_.answers, fitted.model_.public_answers)
+    ]
+    return n_pairs, set(fitted.model_.partition.feature.tolist()), errors
+
+
+@pytest.mark.parametrize("depth", ["auto", 2])
+def test_a_difference_that_another_column_turns_round_is_found(depth):
+    n_pairs, columns, (error, of_public) = fit_turned(30_000, depth=depth)
+    assert n_pairs == 14  # all of six columns but the one of the two uneven ones
+    assert {2, 3} <= columns
+    assert error < 1.5 < of_public
+
+
+def test_pairs_are_asked_about_where_many_report_and_a_tree_can_hold_both_columns():
+    assert [fit_turned(3_000)[0], fit_turned(30_000, depth=1)[0]] == [0, 0]
 
 
 def test_a_pair_is_of_two_raw_columns_that_public_rows_do_not_show_to_go_along():

@@ -262,9 +262,9 @@ def asked_first(run: Run) -> Figures:
     first = read_protocol(run.store, run.chain.conversation.whole[0].question())  # type: ignore[union-attr]
     n_first = float(sum(totals.n_private for totals in run.answered[0]))
     owners = [feature.column for feature in first.encoding.features for _ in feature.names]
-    columns = float(len({owners[cut.feature] for cut in first.base.cuts}))
-    n_pairs = float(len(first.base.contrasts) - columns)
-    return n_first, columns, *([n_pairs] if n_pairs else []), float(first.k), *coins(run, 0)
+    asked = [frozenset(owners[cut.feature] for cut in along.cuts) for along in first.base.contrasts]
+    n_along = [float(len({columns for columns in asked if len(columns) == n})) for n in (1, 2)]
+    return n_first, *(n for n in n_along if n), float(first.k), *coins(run, 0)
 
 
 def coins(run: Run, place: int) -> Figures:
