@@ -130,8 +130,8 @@ class Laplace(Additive):
         return totals
 
     def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
-        """Any finite numbers can."""
-        return bool(raw.shape == (self.raw_size,) and np.isfinite(raw).all())
+        """Any finite numbers can, of anybody."""
+        return bool(raw.shape == (self.raw_size,) and np.isfinite(raw).all() and (n > 0 or not raw.any()))
 
     def poisoning_bound(self, n: int) -> PoisoningBound:
         """Return an infinite bound, as a number may be anything."""

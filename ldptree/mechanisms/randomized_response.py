@@ -257,11 +257,12 @@ class RandomizedResponse(BitsAndLabel):
         return np.concatenate([bits.ravel(), with_label])
 
     def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
-        """Labels that add up to n, and no bit more often than the label it came with."""
-        if raw.shape != (self.raw_size,) or not np.issubdtype(raw.dtype, np.integer) or raw.min() < 0:
+        """Labels of n reports, and no bit more often than the label it came with."""
+        if raw.shape != (self.raw_size,):
             return False
         bits, with_label = self._parts(raw)
-        return bool(with_label.sum() == n and (bits <= with_label).all())
+        is_given = self.label.can_be_sum(with_label, n) and bits.min() >= 0
+        return bool(is_given and (bits <= with_label).all())
 
     def _parts(self, raw: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Bits [L + 1, C] and labels [C]."""
@@ -421,13 +422,15 @@ class NumberResponse(NumberReport, BitsAndLabel):
         return sums
 
     def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
-        """No bit more often than n, no sum further out than n labels."""
-        if raw.shape != (self.raw_size,) or not np.issubdtype(raw.dtype, np.integer):
+        """Bits of n reports, and for each bit a sum of labels that those with it can have, and one of those without it."""
+        n_bits = self.n_cells + 1
+        if raw.shape != (self.raw_size,) or not self.bits.can_be_sum(raw[:n_bits], n):
             return False
-        bits, sums = raw[: self.n_cells + 1], raw[self.n_cells + 1 :]
-        is_counted = bits.min() >= 0 and bits.max() <= n
-        return bool(
-            is_counted and sums.min() >= -n * self.bound and sums.max() <= n * (self.steps + self.bound)
+        exact = raw.astype(object)  # a stated n may be so large that products of it do not fit into 64 bits
+        bits, with_bit, labels = exact[:n_bits], exact[n_bits:-1], exact[-1]
+        return all(
+            (-m * self.bound <= sums).all() and (sums <= m * (self.steps + self.bound)).all()
+            for m, sums in ((bits, with_bit), (n - bits, labels - with_bit))
         )
 
     def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:

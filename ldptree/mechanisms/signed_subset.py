@@ -235,10 +235,8 @@ class SignedSubset(Mechanism):
         return totals
 
     def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
-        """Whole numbers, w n in all, and no cell in more than n sets."""
-        if raw.shape != (self.raw_size,) or not np.issubdtype(raw.dtype, np.integer) or raw.min() < 0:
-            return False
-        return bool(raw.sum() == n * self.elements.size and raw.reshape(-1, 2).sum(axis=1).max() <= n)
+        """As of sets of w elements, and no cell in more than n of them."""
+        return bool(self.elements.can_be_sum(raw, n) and raw.reshape(-1, 2).sum(axis=1).max() <= n)
 
     def unbias(self, raw: NDArray[Any], n: int) -> NDArray[np.float64]:
         """Counts of each cell and class, from count and difference; last the holders outside."""

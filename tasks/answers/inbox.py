@@ -133,11 +133,11 @@ def add_totals(path: Path, sums: RawSums) -> None:
         is_whole = pa.types.is_integer(column.type) and not column.null_count
         holders = json.loads(stated.get(b"holders_of_outputs", b"[%s]" % stated[b"n_private"]))
         n_reports = np.array(holders, dtype=np.int64)
-        raw = column.to_numpy().reshape(sums.raw.shape)
+        raw = column.cast("int64").to_numpy().reshape(sums.raw.shape)
         is_given = is_whole and n_reports.shape == sums.n_reports.shape and bool((n_reports >= 0).all())
         given = zip(raw, n_reports, strict=True)
         is_given = is_given and all(protocol.mechanism.can_be_sum(part, int(n)) for part, n in given)
-    except (OSError, pa.ArrowException, KeyError, ValueError, OverflowError, TypeError):
+    except (OSError, pa.ArrowException, KeyError, ValueError, OverflowError, TypeError, RecursionError):
         raise DataError(
             f"{where}: not the sums of this question, as `ldptree aggregate` writes raw.parquet."
         ) from None

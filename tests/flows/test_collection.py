@@ -349,7 +349,9 @@ def test_sums_that_somebody_else_added_up_are_learned_from_as_the_reports_would_
     assert waiting.conversation.is_unanswered
     assert "Their totals come as" in finish(waiting)["finding"]
     for n in (1000, PEOPLE):
-        shutil.copy(added_up(room, protocol, [*lines[:n], lines[0], "torn"]), place)
+        table = pq.read_table(added_up(room, protocol, [*lines[:n], lines[0], "torn"]))
+        unsigned = table.set_column(0, "raw", table["raw"].cast("uint64"))
+        pq.write_table(unsigned.replace_schema_metadata(table.schema.metadata), place)
         run = run_of(config, room / "work", f"run-{n}")
         assert totals_of(run).n_private == finish(run)["n_private"] == n
     by_reports = run_of(collection(room), room / "work", "by-reports")
@@ -374,6 +376,8 @@ def test_sums_that_somebody_else_added_up_are_learned_from_as_the_reports_would_
             lambda table: table.set_column(0, "raw", pa.array([None, *table["raw"].to_pylist()[1:]])),
         ),
         (DataError, lambda table: table.set_column(0, "raw", pa.array(table["raw"].to_numpy() + 1000))),
+        (DataError, lambda table: table.set_column(0, "raw", pa.array([2**64 - 1] * len(table), "uint64"))),
+        (DataError, {"n_private": "[" * 10_000}),
         (DataError, None),
     ],
 )

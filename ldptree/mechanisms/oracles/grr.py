@@ -126,6 +126,11 @@ class Grr(FrequencyOracle):
         return supported
 
     @property
+    def n_supported(self) -> int:
+        """Itself."""
+        return 1
+
+    @property
     def law_size(self) -> int:
         """k."""
         return self.k

@@ -190,10 +190,17 @@ class FrequencyOracle(Mechanism):
         """Facts of the joint report."""
         return replace(self._description(self.form_size, p=self.p, q=self.q), name=JOINT, oracle=self.name)
 
+    @property
+    def n_supported(self) -> int | None:
+        """Values that each report supports; None where reports differ in how many."""
+        return None
+
     def can_be_sum(self, raw: NDArray[Any], n: int) -> bool:
-        """Each count is a whole number from 0 to n."""
-        is_whole = raw.shape == (self.k,) and np.issubdtype(raw.dtype, np.integer)
-        return bool(is_whole and raw.min() >= 0 and raw.max() <= n)
+        """Each count is a whole number from 0 to n; all of them add up to what n reports support, where that is known."""
+        if raw.shape != (self.k,) or not np.issubdtype(raw.dtype, np.integer):
+            return False
+        adds_up = self.n_supported is None or raw.sum() == n * self.n_supported
+        return bool(adds_up and raw.min() >= 0 and raw.max() <= n)
 
     def unbias(self, raw: NDArray[np.int64], n: int) -> NDArray[np.float64]:
         """Unbiased number of holders with each value, float64 [k], from raw support counts of n reports."""

@@ -153,6 +153,11 @@ class SubsetSelection(PackedBits):
         return self.size
 
     @property
+    def n_supported(self) -> int:
+        """The values of a set."""
+        return self.size
+
+    @property
     def law_size(self) -> int:
         """The sets of w of k values."""
         return math.comb(self.k, self.size)
