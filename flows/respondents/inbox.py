@@ -60,7 +60,7 @@ class Inbox(Respondents):
         privacy = Privacy(epsilon=protocol.epsilon, epsilon_exact=protocol.epsilon_exact, on_devices=True)
         objects, name, text = run.store.objects, run.config.name, run.store.file(question, "protocol.json")
         pages = {STYLE.name: STYLE.read_bytes(), **write_actors(privacy, name, is_scored=False)}
-        publish(objects, name, number, text.read_bytes(), self._terms, run.config.dataset.question, pages)
+        publish(objects, name, number, text.read_bytes(), self._terms, pages)
 
     @property
     def _terms(self) -> dict[str, Any]:
@@ -70,6 +70,7 @@ class Inbox(Respondents):
         return {
             "public rows": run.store.hasher("public").of_value(rows),
             "collection.expected_holders": self.n_asked,
+            "dataset.question": run.config.dataset.question,
             **run.asking.model_dump(mode="json"),
         }
 

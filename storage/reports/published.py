@@ -75,14 +75,14 @@ def publish(
     number: int,
     protocol: bytes,
     terms: Mapping[str, Any],
-    question: str,
     pages: Mapping[str, bytes],
 ) -> str:
     """Publish a question of a collection unless it is published already, and return its object's name. A later one takes the
-    place of the one before, once that is closed. `question`: in words. `pages`: files that say to whom what is shown.
+    place of the one before, once that is closed. A protocol that is gone is put back. `pages`: files that say to whom what is
+    shown.
 
     Raises:
-        ProtocolMismatch: the collection was published on other terms, or what was published is no longer there as it was.
+        ProtocolMismatch: the collection was published on other terms, or its protocol is no longer the one that was published.
     """
     digest = hashlib.sha256(protocol)
     place, index = f"{FOLDER}/{name}/{digest.hexdigest()}.json", f"{FOLDER}/{name}/collection.json"
@@ -90,7 +90,7 @@ def publish(
     content = {
         "protocol": f"{digest.hexdigest()}.json",
         "integrity": integrity,
-        "question": question,
+        "question": terms["dataset.question"],
         "terms": dict(terms),
     }
     before = read_closed(objects, name, number - 1)
@@ -106,13 +106,10 @@ def publish(
     closed = read_closed(objects, name, number)
     if (check_terms(objects, name, terms) if closed is None else closed["protocol"]) != content["protocol"]:
         raise _changed(objects, name, "how this version of ldptree asks")
-    try:
-        is_whole = objects.get(place) == protocol
-    except FileNotFoundError:
-        is_whole = False
-    if not is_whole:
+    objects.create(place, protocol)  # it may be gone, and is named by its bytes
+    if objects.get(place) != protocol:
         raise ProtocolMismatch(
-            f"{objects.where(place)}: not the protocol that was published, by its SHA-256. Delete it and {index}, and run again: "
-            "the same protocol is published."
+            f"{objects.where(place)}: not the protocol that was published, by its SHA-256. Delete this file alone, and run "
+            "again: the same protocol is written."
         )
     return place

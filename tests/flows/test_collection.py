@@ -127,6 +127,23 @@ def test_a_consent_page_that_was_changed_stays_as_it_is(room):
     assert page.read_text() == "ours"
 
 
+def test_a_protocol_that_is_gone_or_was_edited_and_deleted_is_written_again_to_the_byte(room, asked):
+    """As the sentence about an edited one says; nothing else in the folder changes."""
+    folder = room / "work" / "published" / "rides-asked"
+    (path,) = folder.glob("?" * 64 + ".json")
+    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    path.unlink()
+    run_of(collection(room), room / "work")
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before
+    path.write_bytes(before[path.name] + b" ")
+    with pytest.raises(ProtocolMismatch, match="Delete this file alone, and run again") as refused:
+        run_of(collection(room), room / "work")
+    assert str(refused.value).startswith(f"{path}: ")
+    path.unlink()
+    run_of(collection(room), room / "work")
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before
+
+
 # Learned
 
 
@@ -293,6 +310,7 @@ def write_many(room, patch):
 STOPS = {
     "public rows that changed": (without_a_row, {}, ProtocolMismatch, "changed since it was published: public rows"),
     "another epsilon": (None, {"privacy": {"epsilon": 1.0}}, ProtocolMismatch, "changed since it was published: epsilon"),
+    "other words": (None, {"dataset": {"question": "Who pays cash?"}}, ProtocolMismatch, "changed .*: dataset.question"),
     "more people": (None, {"collection": {"expected_holders": 30}}, ProtocolMismatch, "changed .*: collection.expected_holders"),
     "a protocol that was edited": (edit_protocol, {}, ProtocolMismatch, "not the protocol that was published, by its SHA-256"),
     "terms that were edited": (edit_index, {}, ArtifactCorrupt, r"collection\.json: damaged"),

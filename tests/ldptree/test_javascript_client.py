@@ -70,8 +70,8 @@ class Intake(SimpleHTTPRequestHandler):
 def published(room: Path, protocol: str, epsilon: float) -> Path:
     """A folder with the client and one protocol, as a run publishes it."""
     name = f"of-{len(list(room.glob('published/*')))}"
-    terms, pages = {"epsilon": epsilon}, {STYLE.name: STYLE.read_bytes()}
-    publish(FolderObjects(room), name, 1, protocol.encode(), terms, "How do you pay?", pages)
+    terms = {"epsilon": epsilon, "dataset.question": "How do you pay?"}
+    publish(FolderObjects(room), name, 1, protocol.encode(), terms, {STYLE.name: STYLE.read_bytes()})
     return room / "published" / name
 
 
@@ -532,9 +532,16 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     assert settings.received == []
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
+    page.click("#send")
+    page.wait_for_selector("#status:has-text('Fill in “paid”, or say that you have nothing to report.')")
+    page.select_option("#row select >> nth=1", label="cash")
+    page.type("#row input", "e")
+    page.click("#send")
+    page.wait_for_selector("#status:has-text('“miles” is not a number. Change it, or leave it empty.')")
+    assert (settings.received, page.inner_html("#sent")) == ([], "")
+
     page.fill("#row input", "1.5")
     page.select_option("#row select >> nth=0", label="Sun")
-    page.select_option("#row select >> nth=1", label="cash")
     settings.status = 500
     page.click("#send")
     page.wait_for_selector("#status:has-text('not yet received')")
@@ -542,11 +549,14 @@ def test_the_consent_page_draws_made_up_rows_again_and_the_own_row_once(browser:
     settings.status = 204
     page.reload()
     page.wait_for_selector("#again:visible")
-    page.click("#nothing")
-    page.wait_for_selector("#status:has-text('This was received')")
-    assert page.inner_html("#sent") == shown
     page.click("#send")
-    page.wait_for_timeout(200)
+    page.wait_for_selector("#status:has-text('You answered before; what is above was not used. This was received.')")
+    for _ in range(2):
+        assert page.inner_html("#sent") == shown
+        assert page.is_disabled("#send")
+        assert page.is_disabled("#nothing")
+        page.reload()
+        page.wait_for_selector("#status:has-text('You answered before, and that was received.')")
     page.context.close()
     first, again = settings.received
     assert first == again
@@ -568,8 +578,12 @@ def test_the_consent_page_asks_by_no_protocol_but_the_published_one(browser: Any
     path.write_text(protocol_of("grr").to_json())
     page = browser.new_page()
     page.goto(f"{url}/consent.html")
-    page.wait_for_selector("#odds:has-text('Nothing was sent.')")
-    assert not page.is_visible("#asked")
+    says = "Nothing was sent. The question could not be fetched, or is not the one that was published."
+    for spoil in (lambda: None, path.unlink, (folder / "collection.json").unlink):
+        spoil()
+        page.goto(f"{url}/consent.html")
+        page.wait_for_selector(f"#odds:has-text('{says}')")
+        assert not page.is_visible("#asked")
     page.close()
 
 
