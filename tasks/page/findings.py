@@ -450,11 +450,7 @@ def tabulate_actors(privacy: Privacy, *, is_scored: bool) -> Table:
             actor.who,
             actor.sees,
             actor.keeps,
-            "–"
-            if actor.believes is None
-            else (units.percent if actor.believes < 0.99 or actor.believes == 1.0 else units.sure)(
-                actor.believes
-            ),
+            "–" if actor.believes is None else units.most_percent(actor.believes),
         )
         for actor in list_actors(privacy, is_scored=is_scored)
     )

@@ -81,9 +81,9 @@ def say_mechanism(question: QuestionDescription) -> str:
 
 
 def odds(run: Run) -> str:
-    """e^epsilon."""
+    """e^epsilon, rounded up."""
     factor = math.exp(run.privacy.epsilon)
-    return units.decimal(factor, 1) if factor < 1000 else units.count(factor)
+    return units.bound(factor, 1 if factor < 1000 else 0)
 
 
 def say_person(run: Run) -> Sentence:

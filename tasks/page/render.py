@@ -143,7 +143,7 @@ def _guesses(run: Run) -> list[tuple[int, str, str, Sentence]]:
         return 1.0 / (1.0 + math.exp(-budget))
 
     def write(budget: float) -> str:
-        return units.sure(best(budget)).removesuffix(units.SUFFIXES["share"])
+        return units.most_percent(best(budget)).removesuffix(units.SUFFIXES["share"])
 
     after = say(
         "guess after",

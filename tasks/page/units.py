@@ -55,12 +55,15 @@ def of_hundred(chance: float) -> str:
     return "more than 99" if chance > 0.99 else f"{100 * chance:.0f}"
 
 
-def sure(share: float) -> str:
-    """A chance below 1 in whole percents, with decimals where it would round to 100."""
-    digits = 0
-    while digits < MOST_DIGITS and f"{100 * share:.{digits}f}" == f"{100:.{digits}f}" and share < 1:
-        digits += 1
-    return percent(share, digits)
+def bound(value: float, digits: int = 1) -> str:
+    """A figure that is not exceeded, rounded up."""
+    return fixed(math.ceil(value * 10**digits) / 10**digits, digits)
+
+
+def most_percent(share: float) -> str:
+    """A share that is not exceeded as a percentage, with more decimals where one below 1 would be rounded up to 100."""
+    ups = (bound(100 * share, digits) for digits in range(1, MOST_DIGITS))
+    return f"{next((up for up in ups if float(up) < 100), '100.0')}{NARROW}%"
 
 
 def decimal(value: float, digits: int = 3) -> str:

@@ -296,6 +296,17 @@ def guess(budget: float) -> float:
     return 100.0 / (1.0 + math.exp(-budget))
 
 
+def bound(value: float, digits: int = 1) -> float:
+    """What is never more than it, as a page writes it: rounded up."""
+    return math.ceil(value * 10**digits) / 10**digits
+
+
+def most_percent(share: float) -> float:
+    """The same of a share in percent, with as many decimals as leave less than 100, where eight do."""
+    ups = (bound(100.0 * share, digits) for digits in range(1, 9))
+    return next((up for up in ups if up < 100.0), 100.0)
+
+
 def groups(run: Run) -> Figures:
     """What was asked about, and the kinds of the model."""
     return float(run.protocol.partition.n_leaves), float(len(run.facts["description"]["cells"]))

@@ -29,6 +29,7 @@ from page_truth.figures import (
     average_moved,
     best_constant,
     beyond,
+    bound,
     clear_groups,
     clear_of,
     epsilon,
@@ -41,6 +42,7 @@ from page_truth.figures import (
     influence,
     kept_aside,
     liar,
+    most_percent,
     moved,
     moved_into,
     moved_into_first,
@@ -255,9 +257,13 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "guess before": lambda run: (),
     "guess after": lambda run: (
         epsilon(run),
-        *(figure for part in (0.5, 2.0) for figure in (part * epsilon(run), guess(part * epsilon(run)))),
+        *(
+            figure
+            for part in (0.5, 2.0)
+            for figure in (part * epsilon(run), most_percent(guess(part * epsilon(run)) / 100.0))
+        ),
     ),
-    "guess": lambda run: (guess(epsilon(run)), 100.0),
+    "guess": lambda run: (most_percent(guess(epsilon(run)) / 100.0), 100.0),
     "ruler": lambda run: (float(run.scores["n_test"]),),  # type: ignore[index]
     "ruler errors": lambda run: (float(run.scores["n_test"]),),  # type: ignore[index]
     "one prediction": lambda run: (result(run, best_constant(run)),),
@@ -312,7 +318,7 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "ends": moved_into,
     "ends first": moved_into_first,
     "ends sent": lambda run: run.protocol.label_range,
-    "promise": lambda run: (math.exp(epsilon(run)),),
+    "promise": lambda run: (bound(math.exp(epsilon(run)), 1 if math.exp(epsilon(run)) < 1000 else 0),),
     "exact": exact,
     "spent": lambda run: (
         epsilon(run),

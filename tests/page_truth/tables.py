@@ -10,7 +10,17 @@ from chain import RoundsChain
 
 from page_truth.agreement import Figures, compare, numbers
 from page_truth.artifacts import Run
-from page_truth.figures import better_draws, chief, found_from, is_class, n_private, ours, reference, within
+from page_truth.figures import (
+    better_draws,
+    chief,
+    found_from,
+    is_class,
+    most_percent,
+    n_private,
+    ours,
+    reference,
+    within,
+)
 from page_truth.reading import Element
 
 
@@ -54,7 +64,7 @@ def check_actors(run: Run, rows: list[list[str]]) -> list[str]:
     """Who learns something believes a thing of 1 in 100 as much as the odds of all questions to one person allow, or knows it."""
     privacy = run.facts["privacy"]
     odds = math.exp(privacy["epsilon_exact"]) / 99.0
-    allowed = {"–", f"{100 * odds / (1 + odds):.1f} %", "100.0 %"}
+    allowed = {"–", f"{most_percent(odds / (1 + odds))} %", "100.0 %"}
     faults = [f"{row[0]} believes {row[-1]}" for row in rows if row[-1] not in allowed]
     knows = {row[0] for row in rows if row[-1] == "100.0 %"}
     expected = {"Anyone with the seed"} if privacy["seeded"] else set()

@@ -16,7 +16,7 @@ from tasks.page.render import write_actors
 ON_DEVICES = Privacy(epsilon=2.0, on_devices=True)
 
 
-def test_at_epsilon_2_a_belief_of_1_percent_becomes_at_most_6_9() -> None:
+def test_at_epsilon_2_a_belief_of_1_percent_becomes_at_most_6_95_and_is_said_to_become_7() -> None:
     told = {actor.who: actor.believes for actor in list_actors(ON_DEVICES, is_scored=False)}
     assert list(told) == [
         "The device",
@@ -26,7 +26,7 @@ def test_at_epsilon_2_a_belief_of_1_percent_becomes_at_most_6_9() -> None:
         "A reader of the model",
     ]
     assert told["The device"] is None
-    assert {round(100 * belief, 1) for belief in told.values() if belief is not None} == {6.9}
+    assert {round(100 * belief, 4) for belief in told.values() if belief is not None} == {6.9453}
 
 
 @pytest.mark.parametrize("name", ["grr", "oue", "ss"])
@@ -61,6 +61,6 @@ def test_the_table_is_a_page_and_json_that_say_the_same() -> None:
     assert [row[:3] for row in rows] == [
         [actor["who"], actor["sees"], actor["keeps"]] for actor in content["actors"]
     ]
-    assert [row[3] for row in rows] == ["–"] + ["6.9 %"] * 4
+    assert [row[3] for row in rows] == ["–"] + ["7.0 %"] * 4
     assert content["belief_before"] == 0.01
     assert [set(actor) for actor in content["actors"]] == [{"who", "sees", "keeps", "believes"}] * 5

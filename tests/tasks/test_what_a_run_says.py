@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ldptree.models.description import Cell, Description, Estimate, Node, Statement
@@ -145,6 +147,16 @@ def test_no_figure_is_a_negative_zero() -> None:
     written = [units.decimal(-0.0004), units.chance(-1e-9), units.figures(-0.0, 3), units.percent(-1e-9)]
     written += [Unit(kind, signed=True).value(-1e-9) for kind in ("share", "points", "number")]
     assert not [one for one in written if one.startswith((units.MINUS, "-"))]
+
+
+def test_a_bound_is_rounded_up_and_says_100_percent_of_nothing_less() -> None:
+    rng = np.random.default_rng(1)
+    shares = [0.069453, 0.5, 0.880797, 0.9999, 1.0, *rng.random(200), *(1 - 10.0 ** -rng.uniform(2, 8, 200))]
+    for share in shares:
+        written = float(units.most_percent(share).removesuffix("\u202f%"))
+        assert 100 * share <= written < 100 * share + 0.1
+        assert (written == 100) == (share == 1)
+    assert [units.bound(value) for value in (math.e, math.exp(2), 54.6)] == ["2.8", "7.4", "54.6"]
 
 
 def test_a_difference_that_is_there_is_not_written_as_none() -> None:
