@@ -38,7 +38,7 @@ class Inbox:
     def __init__(self, folder: Path, size: int, seconds: float) -> None:
         self.folder, self.size, self.seconds = folder, size, seconds
         self.waiting: asyncio.Queue[tuple[list[bytes], asyncio.Future[None]]] = asyncio.Queue()
-        self.directory, self.segment, self.written, self.end = os.open(folder, os.O_RDONLY), -1, 0, 0.0
+        self.directory, self.segment, self.written, self.end = os.open(folder, os.O_DIRECTORY), -1, 0, 0.0
         fcntl.flock(
             self.directory, fcntl.LOCK_EX | fcntl.LOCK_NB
         )  # another intake that writes here is an error
@@ -149,7 +149,14 @@ if __name__ == "__main__":
         "--seconds", type=float, default=3600, help="after which it is closed, however small it is"
     )
     given = words.parse_args()
-    app = intake(Inbox(given.inbox, given.size, given.seconds), given.published)
+    if given.published is not None and not given.published.is_dir():
+        words.error(f"--published {given.published}: no such folder. Publish first, by ldptree run.")
+    try:
+        app = intake(Inbox(given.inbox, given.size, given.seconds), given.published)
+    except BlockingIOError:
+        words.error(f"{given.inbox}: another intake writes there. Give each an inbox of its own.")
+    except OSError as fault:
+        words.error(f"{given.inbox}: {fault.strerror}. Make the folder where reports are to arrive.")
     uvicorn.run(
         app,
         port=given.port,

@@ -194,6 +194,18 @@ def test_what_is_no_report_is_refused_whole_and_not_kept(inside, tmp_path, lines
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
+def test_more_than_a_thousand_connections_get_503_and_the_next_report_is_taken(start, lines):
+    intake = start()
+    waiting = [socket.create_connection(("127.0.0.1", intake.port)) for _ in range(1_000)]
+    assert intake.post(lines[0]) == 503
+    for connection in waiting:
+        connection.close()
+    while intake.post(lines[0]) == 503:
+        time.sleep(0.05)
+    assert "127.0.0.1" not in intake.stop()
+
+
 def test_a_retry_counts_once_also_in_another_segment(start, tmp_path, lines):
     intake = start("--size", "1")
     assert [intake.post(line) for line in (*lines[:3], *lines[:3])] == [204] * 6
@@ -230,9 +242,27 @@ def test_a_torn_last_line_of_an_intake_that_was_killed_is_passed_over(start, tmp
 
 def test_two_intakes_do_not_write_to_one_inbox(start, lines):
     intake = start()
-    with pytest.raises(AssertionError, match="BlockingIOError"):
+    with pytest.raises(AssertionError, match="error: .*/inbox: another intake writes there"):
         start()
     assert intake.post(lines[0]) == 204
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("nowhere",), "nowhere: No such file or directory. Make the folder where reports are to arrive."),
+        ((PROGRAM,), "intake.py: Not a directory. Make the folder where reports are to arrive."),
+        ((".", "--published", "nowhere"), "--published nowhere: no such folder. Publish first, by ldptree run."),
+    ],
+)
+def test_what_an_intake_cannot_start_with_is_one_sentence(tmp_path, words, sentence):
+    command = [sys.executable, PROGRAM, *words]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    usage, _, said = ended.stderr.partition("intake.py: error: ")
+    assert ended.returncode == 2
+    assert usage.startswith("usage: ")
+    assert said.endswith(sentence + "\n")
+    assert said.count("\n") == 1
 
 
 def test_a_full_disk_gives_500_and_the_same_report_is_taken_when_there_is_room(start, tmp_path, lines):
