@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from served import browser, intake
 
 from ldptree.families.public_features import surface
 from ldptree.public_models import blend, fit
+
+__all__ = ["browser", "few_trees", "intake"]
 
 
 @pytest.fixture(scope="module")
