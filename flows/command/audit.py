@@ -48,6 +48,7 @@ _BAR = 16
 _MOST_ASKED = 10**7
 _MOST_BYTES = 2**28
 _SHOWN = 10
+_TINY = 1e-300
 
 
 def run_audit(
@@ -67,8 +68,8 @@ def run_audit(
     Raises:
         ConfigError: no such mechanism, or a parameter is wrong.
     """
-    names = named(mechanism, label, classes)
     n_asked = None if reports is None else _whole(reports)
+    names = named(mechanism, label, classes)
     epsilon = _checked_claim(epsilon, cells, classes, n_asked)
     makers = {name: _maker(name, label, epsilon, classes) for name in names}
     subjects = {name: make(cells) for name, make in makers.items()}
@@ -129,9 +130,10 @@ def audit_answers(protocol: Path, reports: str | None, row: str, *, seed: int | 
     for what, count in verdict.impossible.items():
         print(f"{count:,} lines are {what}: no client that follows the protocol sends them.")
     for way, chance in [*verdict.misfits.items()][:_SHOWN]:
-        print(f"{way}: does not follow the law (honest answers differ as much with chance {chance:.1g}).")
+        written = f"{chance:.1g}" if chance > _TINY else f"below {_TINY:g}"
+        print(f"{way}: does not follow the law (honest answers differ as much with chance {written}).")
     if len(verdict.misfits) > _SHOWN:
-        print(f"... and {len(verdict.misfits) - _SHOWN:,} other ways to look at them.")
+        print(f"... and {len(verdict.misfits) - _SHOWN:,} more of such ways.")
     print(
         f"{verdict.n:,} answers, looked at in {verdict.n_ways:,} ways: "
         f"{'nothing is wrong' if verdict.is_honest else 'this client does not keep what the protocol promises'}. An honest "

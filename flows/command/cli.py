@@ -409,6 +409,10 @@ def audit(
     """Test whether a mechanism keeps the epsilon it claims; exit code 4 if it does not."""
     from flows.command.audit import audit_answers, run_audit, show_shuffled
 
+    if shuffled and (row is not None or reports is not None):
+        raise ConfigError(
+            "--shuffled: computed of a mechanism, without reports. Leave --reports and --row away"
+        )
     if row is not None:
         if not audit_answers(Path(mechanism), reports, row, seed=seed, as_json=as_json):
             raise typer.Exit(BudgetError.exit_code)

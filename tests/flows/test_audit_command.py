@@ -1,6 +1,7 @@
 """`ldptree audit`: the table, the JSON object, and what the command exits with."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -68,6 +69,7 @@ def test_a_client_is_judged_by_its_answers_for_one_made_up_row(typed, tmp_path):
     code, out, _ = typed(*words, json.dumps(answer["row"] | {"paid": "card"}))
     assert code == 4
     assert "does not follow the law" in out
+    assert not re.search(r"chance 0\b|1 other ways", out)
     for wrong, message in (
         ((*words, "[]"), "--row: give the row and its label as JSON"),
         ((*words, "{}"), "the row has no 'paid'"),
@@ -76,6 +78,9 @@ def test_a_client_is_judged_by_its_answers_for_one_made_up_row(typed, tmp_path):
         (("grr", "--row", row, "--reports", words[4]), "audit grr: no such file"),
         (("grr", "--epsilon", 1, "--reports", "answers.jsonl"), "a file of answers goes with --row"),
         (("grr",), "--epsilon: say what is claimed"),
+        (words[:5], f"--reports {words[4]}: a whole number above 0; a file of answers goes with --row"),
+        ((*words, row, "--shuffled"), "--shuffled: computed of a mechanism, without reports"),
+        ((*words[:5], "--shuffled"), "--shuffled: computed of a mechanism, without reports"),
     ):
         code, _, err = typed(*wrong)
         assert message in err
