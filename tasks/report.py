@@ -32,6 +32,7 @@ from schemas.config import RunConfig
 from schemas.manifest import Manifest, Record
 from schemas.tables import EvaluateConfig
 from storage.store import Draft, Store
+from tasks.answers.receive import UNREADABLE
 from tasks.artifacts import (
     read_curves,
     read_model,
@@ -564,11 +565,15 @@ def warnings_of(
 
 def say_left_out(held: Mapping[str, Any]) -> list[str]:
     """A sentence for what an inbox holds that was not learned from, as the facts of its respondents have it."""
-    rejected, refused, others = (held.get(key) or {} for key in ("rejected", "refused", "passed_over"))
+    keys = ("rejected", "refused", "unreadable", "passed_over")
+    rejected, refused, unreadable, others = (held.get(key) or {} for key in keys)
     sentences = []
     if rejected:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in rejected.items())
-        sentences.append(f"Some lines of the inbox do not count. They are: {kinds}.")
+        worst = "".join(
+            f" The most that are {UNREADABLE}, {n:,}, are in {name}." for name, n in unreadable.items()
+        )
+        sentences.append(f"Some lines of the inbox do not count. They are: {kinds}.{worst}")
     for name, reason in list(refused.items())[:NAMED]:
         sentences.append(f"A segment of the inbox was refused. Nothing in {name} counts: {reason}.")
     if others:

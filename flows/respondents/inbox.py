@@ -19,7 +19,7 @@ from schemas.manifest import Manifest, Record
 from schemas.named_files import shown_path
 from storage.reports.published import ANEW, check_terms, close, publish, read_closed
 from tasks.answers.inbox import collect, find_totals, list_segments, receive
-from tasks.answers.receive import OTHER_PROTOCOL
+from tasks.answers.receive import OTHER_PROTOCOL, UNREADABLE
 from tasks.artifacts import check_whole, read_protocol
 from tasks.page.data import Privacy
 from tasks.page.render import STYLE, write_actors
@@ -160,11 +160,12 @@ class Inbox(Respondents):
         *before, last = self.run.conversation.rounds
         left = [known(self.sums(answered)[0]).facts for answered in (*before, last)]
         rejected = Counter(left[-1]["rejected"])
-        refused = {}
+        refused, unreadable = {}, Counter[str]()
         for earlier in left[:-1]:  # to this question they are none
             rejected[OTHER_PROTOCOL] -= earlier["n_private"] + sum(earlier["rejected"].values())
         for segment, record in zip(self._segments[0], last.reports, strict=False):
             rejected.update(record.facts["rejected"])
+            unreadable[shown_path(segment.files[0].name)] = record.facts["rejected"].get(UNREADABLE, 0)
             if record.facts["refused"]:
                 refused[shown_path(segment.files[0].name)] = record.facts["refused"]
         return {
@@ -172,5 +173,6 @@ class Inbox(Respondents):
             "n_test": 0,
             "rejected": dict(sorted((+rejected).items())),
             "refused": refused,
+            "unreadable": dict((+unreadable).most_common(1)),
             "passed_over": [shown_path(name) for name in self._segments[1]],
         }

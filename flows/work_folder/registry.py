@@ -14,6 +14,7 @@ from typing import Any
 from ldptree.errors import ConfigError, DataError
 from schemas.named_files import MOST_DOCUMENT, read_fault, shown_path
 from storage.formats import unstamped
+from tasks.page.captions import ACTORS
 
 OWNER = "'' # owner: "
 _TEMPLATE = """\
@@ -74,7 +75,7 @@ _NIST = """\
 # - algorithms and correctness: {mechanisms} Each side recomputes epsilon, and refuses more than it agreed to; `ldptree audit`
 #   tests the law of reports. Not protected: the time, memory and power that drawing them takes.
 # - utility and bias: {utility} {tuning} A group with few public rows is predicted worse; the page shows each group.
-# - trust: {trust} Another party that shuffles reports is trusted for the shuffled epsilon of the page alone.
+# - trust: {trust}{shuffled}
 # - exposure of collected data: rows stay with their people; reports are kept, and may be: each is within epsilon. {unprotected}
 # - security and access control: owner: who may read the work folder, and how reports travel
 """
@@ -106,13 +107,17 @@ def draft_entry(run: Path) -> str:
 def _read(path: Path) -> bytes:
     if (fault := read_fault(path, MOST_DOCUMENT)) is not None:
         raise DataError(
-            f"{shown_path(path)}: {fault}. Name the folder of a run that ended, as work/runs/RUN."
+            f"{shown_path(path)}: {fault}. Name the folder of a run that learned a model, as work/runs/RUN; one that nobody had "
+            "answered, or that stopped, has none."
         )
     return path.read_bytes()
 
 
 def _fields(facts: dict[str, Any], actors: dict[str, Any], *, is_campaign: bool) -> dict[str, Any]:
     year, month, day = re.findall(r"-(\d{4})(\d\d)(\d\d)-\d{6}", facts["run"])[-1]
+    is_of_devices = ACTORS["device"][0] in {each["who"] for each in actors["actors"]}
+    kept = "on their device" if is_of_devices else "in a ledger"
+    by = actors.get("shuffler")
     scores = ", ".join(f"{name} {value:.4g}" for name, value in facts["metrics"].items())
     return {
         "slug": re.sub(r"[^a-z0-9]+", "-", facts["name"].lower()).strip("-"),
@@ -137,7 +142,8 @@ def _fields(facts: dict[str, Any], actors: dict[str, Any], *, is_campaign: bool)
         else "People are asked once.",
         "tuning": "Partition, ranges and settings come from public rows alone.",
         "mechanisms": f"{facts['mechanism']}, by ldptree: exact integer coins of the operating system, no floating-point noise.",
-        "composition": "Sequential: the epsilons of a person's reports add up, in a ledger or on their device.",
+        "composition": f"Sequential: the epsilons of a person's reports add up, {kept}.",
+        "shuffled": f" {by} is trusted for the shuffled epsilon of the page alone." if by else "",
         "after": "Unbiased totals become a model, weighed against public rows. It costs no further privacy.",
         "utility": f"On rows kept aside: {scores}." if scores else "Not measured: nobody's row is known.",
     }

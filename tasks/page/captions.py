@@ -154,6 +154,7 @@ SAYS = {
     "loads nothing": "One file: no scripts, no network.",
     # privacy
     "who row": "Each {noun} counts as one person: someone with two is protected at {double}.",
+    "who device": "Each device counts as one person.",
     "who column": "Everyone with the same “{holder}”, who reports on one of their {nouns}, drawn on their own side.",
     "asked cell and label": "Their group, one of {cells}, and “{target}”",
     "asked cell and error": "Their group, one of {cells}, and how far the public model is off{one}",
@@ -373,7 +374,7 @@ ACTORS = {
         "address, time and size; the report where TLS ends",
         "as its logs say",
     ),
-    "intake": ("The intake", "reports with their ids, as they come", "until the inbox is emptied"),
+    "intake": ("The intake", "reports with their ids, as they come", "as long as they are to count"),
     "curator": ("The curator", "what was sent, totals, model", "until deleted"),
     "reader": ("A reader of the model", "model, page", "once published, for good"),
     "seed": ("Anyone with the seed", "each answer without noise", "for good"),

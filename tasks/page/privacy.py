@@ -88,6 +88,8 @@ def odds(run: Run) -> str:
 
 def say_person(run: Run) -> Sentence:
     """Say who counts as one person."""
+    if run.privacy.on_devices:
+        return say("who device")
     if run.privacy.holder == "row":
         return say("who row", noun=run.noun, double=units.epsilon(2 * run.privacy.epsilon))
     return say("who column", holder=run.privacy.holder, nouns=run.nouns)
@@ -289,7 +291,7 @@ def warnings(run: Run) -> list[Caution]:
     if run.failure is None:
         if run.privacy.seeded and run.privacy.form == "totals":
             cautions.append(Caution(CLAIMS["totals"], say("totals")))
-        if run.privacy.holder == "row":
+        if run.privacy.holder == "row" and not run.privacy.on_devices:
             cautions.append(Caution(CLAIMS["two"], say_person(run)))
     return cautions
 
@@ -328,5 +330,6 @@ def most_believed(privacy: Privacy) -> float:
 def describe_actors(privacy: Privacy, *, is_scored: bool) -> bytes:
     """Return the table as JSON."""
     content: dict[str, Any] = {"epsilon": privacy.epsilon, "belief_before": BEFORE}
+    content |= {"shuffler": privacy.shuffler} if privacy.shuffler else {}
     content["actors"] = [vars(actor) for actor in list_actors(privacy, is_scored=is_scored)]
     return json.dumps(content, ensure_ascii=False, indent=1).encode()

@@ -242,7 +242,7 @@ def test_a_torn_last_line_of_an_intake_that_was_killed_is_passed_over(start, tmp
 
 def test_two_intakes_do_not_write_to_one_inbox(start, lines):
     intake = start()
-    with pytest.raises(AssertionError, match="error: .*/inbox: another intake writes there"):
+    with pytest.raises(AssertionError, match=r"error: .*/inbox: another intake writes there"):
         start()
     assert intake.post(lines[0]) == 204
 
@@ -252,7 +252,10 @@ def test_two_intakes_do_not_write_to_one_inbox(start, lines):
     [
         (("nowhere",), "nowhere: No such file or directory. Make the folder where reports are to arrive."),
         ((PROGRAM,), "intake.py: Not a directory. Make the folder where reports are to arrive."),
-        ((".", "--published", "nowhere"), "--published nowhere: no such folder. Publish first, by ldptree run."),
+        (
+            (".", "--published", "nowhere"),
+            "--published nowhere: no such folder. Publish first, by ldptree run.",
+        ),
     ],
 )
 def test_what_an_intake_cannot_start_with_is_one_sentence(tmp_path, words, sentence):

@@ -19,6 +19,7 @@ from collecting import PEOPLE, collection, part_people, run_of, send
 
 from flows.finish import finish
 from flows.run_plan.look import plan_of
+from flows.work_folder.registry import draft_entry
 from ldptree.audit.shuffled import DELTA, shuffled_epsilon
 from ldptree.client import Client
 from ldptree.errors import (
@@ -107,6 +108,8 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert summary["n_private"] == 0
     assert summary["page"].endswith("page.html")
     assert summary["finding"].startswith("No report has come yet.")
+    with pytest.raises(DataError, match="one that nobody had answered, or that stopped, has none"):
+        draft_entry(run.store.root / "runs" / "run")
 
 
 def test_a_plan_foresees_that_changed_terms_are_refused_and_publishes_nothing(room, asked, tmp_path):
@@ -162,6 +165,7 @@ def test_three_thousand_devices_answer_and_every_run_learns_from_what_is_there(r
     assert (summary["n_private"], facts.n_private, facts.scores) == (PEOPLE, PEOPLE, None)
     assert summary["metrics"] == {}
     assert "can answer twice" in page
+    assert "Rows are not people" not in page
     assert facts.warnings == ()
     assert protocol.digest in {asked.digest for asked in facts.privacy.asked}
     again = run_of(collection(room), room / "work", "third")
@@ -233,7 +237,11 @@ OF_OTHERS = {
     "too long a report": ({"report": packed(bytes(400))}, "1 wrong length"),
     "too long a line": ({"report": "A" * 10**6}, "1 not a report"),
     "a line without an end": (("b.jsonl", b"x" * 2**26), "a line in it has more than 16,777,216 bytes"),
-    "truncated": (("b.jsonl", b'{"protocol": "0'), "1 not a report"),
+    "truncated": (
+        ("b.jsonl", b'{"protocol": "0'),
+        "1 not a report. The most that are not a report, 1, are in ",
+    ),
+    "UTF-16": (("b.jsonl", "{}\n{}\n".encode("utf-16")), "b.jsonl."),
     "no JSON": (("b.jsonl", b"{}\nnothing\n\n"), "2 not a report"),
     "a gzip bomb": (("b.jsonl", BOMB), "not a report"),
     "a gzip bomb by its name": (("b.jsonl.gz", BOMB), "there is 1 other, as"),
@@ -470,11 +478,20 @@ def test_a_page_states_the_epsilon_of_shuffled_reports_only_where_a_party_shuffl
     _, protocol, lines = asked
     send(room, "a.jsonl", lines)
     proved = shuffled_epsilon(protocol.mechanism, PEOPLE, DELTA).epsilon
-    for shuffler in (None, "Statistics-Office"):
-        run = run_of(collection(room, collection={"shuffler": shuffler}), room / "work")
+    for number, shuffler in enumerate((None, "Statistics-Office")):
+        name = f"rides-asked-20261128-101500-00000{number}"
+        run = run_of(collection(room, collection={"shuffler": shuffler}), room / "work", name)
         facts = read_facts(run.store, run.page["page"])
         said = [sentence.text for answer in answers(facts) for sentence in answer.sentences]
         stated = [text for text in said if "1e-08" in text]
         assert len(stated) == (shuffler is not None)
         assert all(f"{PEOPLE:,} reports only from {shuffler}. That holds if" in text for text in stated)
+        assert "Each device counts as one person." in said
+        finish(run)
+        draft = draft_entry(room / "work" / "runs" / name)
+        assert (
+            f"\n# - trust: None in the curator. People trust the software and the random bits of their own side. {shuffler}"
+            in draft
+        ) == (shuffler is not None)
+        assert "add up, on their device." in draft
     assert proved <= facts.privacy.shuffled <= 1.02 * proved < protocol.epsilon / 3

@@ -139,6 +139,7 @@ FROM_DATA = frozenset(
         "where",
         "warning",
         "who column",
+        "who device",
         "open columns",
         "open where",
         "protected",
