@@ -16,6 +16,8 @@ SHORT = {
     "trillion": f"{NARROW}tn",
 }
 """At a tick, which has little room."""
+PERCENT = 100.0
+"""Scale of shares at ticks."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,16 @@ class Axis:
     ticks: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Iterable[float], *, zero: bool = False) -> Axis:
-        """Return an axis that holds these values, and 0 if `zero`."""
+    def of(cls, values: Iterable[float], *, zero: bool = False, is_share: bool = False) -> Axis:
+        """Return an axis that holds these values, and 0 if `zero`; no share is below 0 or above 1."""
         finite = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
         low, high = min(finite, default=0.0), max(finite, default=1.0)
         if high <= low:
             low, high = low - 0.5, high + 0.5
         pad = 0.04 * (high - low)
         size, low, high = high - low, low - pad, high + pad
+        if is_share:
+            low, high = max(low, 0.0), min(high, 1.0)
         ticks: tuple[float, ...] = ()
         for parts in (4, 8):  # a round step may leave room for a tick or two alone
             step = _round_step(size / parts)
@@ -112,7 +116,7 @@ class Chart:
             spans = (span for span in (row.interval, row.spread) if span)
             values += [*row.draws, *(end for span in spans for end in (span.low, span.high))]
             values += [value for value in (row.value, row.public) if value is not None]
-        return cls(Axis.of(values), rows, lines, scale)
+        return cls(Axis.of(values, is_share=scale == PERCENT), rows, lines, scale)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:
@@ -131,6 +135,13 @@ def place_boxes(boxes: Boxes) -> list[tuple[int, int]]:
     n, right = len(boxes.levels), 64 + 22 * len(boxes.cells)
     of_cells = [(59 + 22 * i, 18 + 25 * j) for i in range(len(boxes.cells)) for j in range(n)]
     return of_cells + [(right, 18 + 25 * j) for j in range(boxes.n_outside)]
+
+
+def size_boxes(boxes: Boxes) -> tuple[int, int]:
+    """Return the width and height that the boxes of a report take, from 56 and 16.5 on."""
+    return 22 * len(boxes.cells) + (34 if boxes.n_outside else 6), 25 * max(
+        len(boxes.levels), boxes.n_outside
+    )
 
 
 def dots(first: int, last: int) -> str:

@@ -17,8 +17,10 @@ MOST_CLEAR, MOST_UNCLEAR = 8, 4
 """Rows of clear groups that are drawn, and of others where none is clear."""
 WHOLE = 0.01
 """Difference of two shares from which on whole percents tell them apart."""
-MOST_LETTERS = 50
-"""Letters of a group's name, on two lines; the table has the whole."""
+MOST_LETTERS = 100
+"""Letters of a group's name, on two lines of a tablet; the table has the whole."""
+MOST_OUTPUT = 16
+"""Letters of a class's name behind it."""
 MOST_TENTHS = 9
 """Of 10, from which on no tenths are named."""
 Pair = tuple[float | None, float | None]
@@ -75,10 +77,12 @@ def draw_groups(run: Run) -> Groups | None:
     rest = [pair for pair in cells if pair[0] not in numbers]
     if len(rest) == 1:
         shown, rest = [*shown, *rest], []
-    names = _name_apart(run, [cell for _, cell in shown])
+    shared = _find_shared([cell for _, cell in shown])
+    names = _name_apart(run, [[each for each in cell.path if each not in shared] for _, cell in shown])
     rows = [_row(run, number, cell, name) for (number, cell), name in zip(shown, names, strict=True)]
     rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
-    more = SAYS["groups more"] if any("…" in row.name for row in rows) else ""
+    more = SAYS["groups share"].format(shared=say_path(shared, run)) if shared else ""
+    more += SAYS["groups more"] if any("…" in row.name for row in rows) else ""
     return Groups(
         heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
         caption=say("groups correction" if corrects else "groups shares", more=more),
@@ -107,14 +111,21 @@ def _figures(run: Run, cell: Cell) -> Pair:
     return public, cell.answers[at] if cell.answers else None
 
 
-def _name_apart(run: Run, cells: Sequence[Cell]) -> list[str]:
+def _find_shared(cells: Sequence[Cell]) -> list[Condition]:
+    """Return the conditions that all of several groups have, which are said once."""
+    if len(cells) < 2:
+        return []
+    return [each for each in cells[0].path if all(each in cell.path for cell in cells)]
+
+
+def _name_apart(run: Run, paths: Sequence[Sequence[Condition]]) -> list[str]:
     """Name groups; those that would have the same name go by the conditions that they do not share."""
-    names = [_name(run, cell.path) for cell in cells]
+    names = [_name(run, path) for path in paths]
     for name in {name for name in names if names.count(name) > 1}:
         alike = [at for at, own in enumerate(names) if own == name]
-        shared = set.intersection(*(set(cells[at].path) for at in alike))
+        shared = set.intersection(*(set(paths[at]) for at in alike))
         for at in alike:
-            left = [condition for condition in cells[at].path if condition not in shared]
+            left = [condition for condition in paths[at] if condition not in shared]
             names[at] = _name(run, left, is_part=True) if left else name
     return names
 
@@ -137,7 +148,7 @@ def _row(run: Run, number: int, cell: Cell, name: str) -> Row:
     return Row(
         kind=number + 1,
         name=name,
-        output=units.cut(name_output(run, cell), MOST_LETTERS // 3),
+        output=units.cut(name_output(run, cell), MOST_OUTPUT),
         public=public,
         ours=ours,
         ends=ends,

@@ -10,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_page import CASES, runs  # noqa: F401 - a fixture
 from test_pages_are_true import make_run
 from test_plan_words import forecast, plan_of
 
+from ldptree.models.description import Estimate
 from tasks.page.cards import Card, draw_campaign
 from tasks.page.data import Failure, Run
 from tasks.page.plan import render_plan
@@ -95,6 +97,9 @@ def _others(runs: dict[str, Run]) -> dict[str, str]:  # noqa: F811
     }
     weeks = draw_campaign(cards.values(), "weekly")
     later = replace(released, n_earlier=released.n_private // 2)
+    alike = replace(
+        cards[f"{scored.name}-3"], verdict="alike", is_trial=True, created="2026-08-01T10:00:00+00:00"
+    )
     unfinished = replace(cards[f"{scored.name}-3"], verdict="unfinished", created="2026-09-01T10:00:00+00:00")
     plan = plan_of(
         *(
@@ -106,7 +111,7 @@ def _others(runs: dict[str, Run]) -> dict[str, str]:  # noqa: F811
         "a question that waits": render(replace(runs["stopped"], checks=(), failure=asked)),
         "devices": render(devices),
         "a campaign": render(later, weeks),
-        "all runs": render_index(cards | {"begun": unfinished}),
+        "all runs": render_index(cards | {"alike": alike, "begun": unfinished}),
         "a plan": render_plan(plan, name=f"rides {LONG}", version="0.1.0"),
         "actors": write_actors(devices.privacy, f"rides {LONG}", is_scored=True)["actors.html"].decode(),
     }
@@ -240,7 +245,8 @@ def test_a_notebook_shows_what_was_found_within_320_px(
 APART = """() => {
   const over = ([a, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > -3
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
-  const groups = [...document.querySelectorAll('svg.ax, .hl')].map(e => [...e.querySelectorAll('span, text')]);
+  const seen = [...document.querySelectorAll('svg.ax, .hl')].filter(e => e.checkVisibility());
+  const groups = seen.map(e => [...e.querySelectorAll('span, text')]);
   const pairs = groups.flatMap(group => group.flatMap((a, i) => group.slice(i + 1).map(b => [a, b])));
   const touching = pairs.filter(pair => over(pair.map(e => e.getBoundingClientRect())));
   return {touching: touching.map(pair => pair.map(e => e.textContent)), drawn: groups.flat().length};
@@ -250,10 +256,53 @@ APART = """() => {
 @pytest.mark.parametrize("name", ["classes", "a number", "a correction", "three classes"])
 def test_labels_of_axes_stand_apart(browser: Any, pages: dict[str, Path], name: str) -> None:
     page = _open(browser, pages[name])
-    found = page.evaluate(APART)
+    for width in (360, 900, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = page.evaluate(APART)
+        assert found.pop("drawn") > 5
+        assert found == {"touching": []}, width
     page.close()
-    assert found.pop("drawn") > 5
-    assert found == {"touching": []}
+
+
+@pytest.mark.parametrize("most", [1_420.0, 1_590.0, 1_610.0, 1_780.0])
+def test_labels_of_thousands_stand_apart_over_groups(
+    browser: Any,
+    runs: dict[str, Run],  # noqa: F811
+    tmp_path: Path,
+    most: float,
+) -> None:
+    """As of rents: the last label stands at the end of a narrow axis."""
+    run = runs["a number"]
+    cells = tuple(
+        replace(cell, estimates=(Estimate(value=value, sd=1.0),), public=())
+        for cell, value in zip(run.model.cells, np.linspace(810.0, most, len(run.model.cells)), strict=True)
+    )
+    path = tmp_path / "rents.html"
+    path.write_text(render(replace(run, description=replace(run.model, cells=cells))), encoding="utf-8")
+    page = _open(browser, path)
+    for width in (360, 900, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(APART)["touching"] == [], width
+    page.close()
+
+
+SMALL = """() => [...document.querySelectorAll('main svg text:not(.n), main :is(p, li, dd, dt, span, td, th)')]
+  .filter(e => e.checkVisibility() && !e.closest('.vh') && [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()))
+  .map(e => {
+    const own = e.ownerSVGElement, scale = own && own.getScreenCTM ? Math.min(e.getScreenCTM().a, e.getScreenCTM().d) : 1;
+    return [parseFloat(getComputedStyle(e).fontSize) * scale, e.outerHTML.slice(0, 100)];
+  })
+  .filter(([size]) => size < 12.9)"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_text_is_drawn_smaller_than_13_px(browser: Any, pages: dict[str, Path], name: str) -> None:
+    """As seen, so that no picture shrinks it; but the numbers within the boxes of a report."""
+    page = _open(browser, pages[name])
+    for width in (360, 900, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(SMALL) == [], width
+    page.close()
 
 
 def _contrast(one: str, other: str) -> float:

@@ -8,9 +8,9 @@ import pytest
 
 from ldptree.models.description import Cell, Condition, Description, Estimate
 from tasks.page import units
-from tasks.page.charts import Axis
+from tasks.page.charts import Axis, Chart, Track
 from tasks.page.data import Making, Privacy, Run
-from tasks.page.groups import draw_groups
+from tasks.page.groups import Groups, draw_groups
 
 RUN = Run(
     name="rides",
@@ -114,19 +114,55 @@ def test_a_group_without_a_value_says_that_it_is_missing_whatever_the_data_call_
     assert units.say_condition(both) == f"pickup is O'Hare{' or missing' if levels else ''}"
 
 
+def cell_of(**lows: float) -> Cell:
+    path = tuple(Condition(column=name, low=low) for name, low in lows.items())
+    return Cell(path=path, share=0.3, rests_on="private", estimates=(Estimate(value=0.5, sd=0.1),))
+
+
+def drawn(*cells: Cell) -> Groups:
+    groups = draw_groups(replace(RUN, label="class", description=replace(RUN.model, cells=cells)))
+    assert groups
+    return groups
+
+
+def test_what_all_drawn_groups_share_is_said_once_above_their_whole_names() -> None:
+    groups = drawn(
+        *(
+            cell_of(pickup_community_area=0.0, trip_start_hour_of_the_day=low, trip_miles=miles)
+            for low in (0.0, 16.0)
+            for miles in (1.0, 3.0)
+        )
+    )
+    assert [row.name for row in groups.rows] == [
+        f"Trip start hour of the day over {low}, trip miles over {miles}"
+        for low in (0, 16)
+        for miles in (1, 3)
+    ]
+    assert "All named groups: pickup community area over 0." in groups.caption.text
+    assert "All named groups" not in drawn(cell_of(trip_miles=1.0), cell_of(hour=2.0)).caption.text
+
+
 def test_two_groups_that_end_alike_are_named_by_what_tells_them_apart() -> None:
-    """Their names hold 50 letters; the last conditions are the same."""
+    """Their names hold 100 letters; the last conditions are the same."""
 
     def cell(*lows: float) -> Cell:
-        columns = ("distance_in_miles", "hours_of_the_day", "duration_in_minutes")
-        path = tuple(Condition(column=name, low=low) for name, low in zip(columns, lows, strict=True))
-        return Cell(path=path, share=0.3, rests_on="private", estimates=(Estimate(value=0.5, sd=0.1),))
+        columns = (
+            "distance_in_miles_between_both_ends",
+            "hours_of_the_day_in_local_time",
+            "duration_in_minutes_by_the_meter",
+        )
+        return cell_of(**dict(zip(columns, lows, strict=True)))
 
-    cells = cell(1.0, 5.0, 7.0), cell(2.0, 5.0, 7.0), cell(2.0, 5.0, 8.0)
-    drawn = draw_groups(replace(RUN, label="class", description=replace(RUN.model, cells=cells)))
-    assert drawn
-    assert [row.name for row in drawn.rows] == [
-        "… distance in miles over 1",
-        "… distance in miles over 2",
-        "… duration in minutes over 8",
+    groups = drawn(cell(1.0, 5.0, 7.0), cell(2.0, 5.0, 7.0), cell(2.0, 6.0, 8.0))
+    assert [row.name for row in groups.rows] == [
+        "… distance in miles between both ends over 1",
+        "… distance in miles between both ends over 2",
+        "… hours of the day in local time over 6, duration in minutes by the meter over 8",
     ]
+
+
+@pytest.mark.parametrize("values", [[0.2, 1.0], [0.0, 0.9], [1.0], [0.4, 0.6]])
+def test_no_axis_of_shares_goes_beyond_0_and_100_percent(values: list[float]) -> None:
+    chart = Chart.of([Track(name="ours", figure="", draws=tuple(values))], scale=100.0)
+    assert 0.0 <= chart.axis.low <= min(values) <= max(values) <= chart.axis.high <= 1.0
+    assert all(0.0 <= tick <= 1.0 for tick in chart.axis.ticks)
