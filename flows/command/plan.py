@@ -199,9 +199,9 @@ def _print(plan: CollectionPlan, out: Path | None) -> None:
     console.print(words.verdict, style="bold", soft_wrap=True)
     for sentence in (*words.lead, *words.needs):
         console.print(sentence, soft_wrap=True)
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    for head in words.grid.heads:
-        table.add_column(head, justify="right", no_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    for head in words.grid.heads:  # in two lines, so that the grid fits into 80 columns
+        table.add_column(head.replace(", ", ",\n"), justify="right", no_wrap=True)
     for row in words.grid.rows:
         table.add_row(*row)
     # No figure is cut off in a narrow terminal; its lines are broken there instead.

@@ -46,6 +46,9 @@ STEPS = (
 OF_ROUNDS = ("partition", "perturb", "receive", "collect", "add", "aggregate")
 """What a run does once a round."""
 
+LONG = 5.0
+"""Seconds that a step takes before a log without a terminal tells what is left of it, at each quarter."""
+
 
 def steps_of(config: RunConfig) -> list[str]:
     """The steps that a run of `config` has, in their order."""
@@ -126,7 +129,10 @@ class StepList:
         self._timeline.hear(step, event, fraction)
         with self._lock:
             if event == "advance":
-                self._fractions[step] = max(fraction, self._fractions.get(step, 0.0))
+                before = self._fractions.get(step, 0.0)
+                self._fractions[step] = max(fraction, before)
+                if not self._console.is_terminal and int(4 * before) < int(4 * fraction) < 4:
+                    self._log_quarter(step, fraction)
             if not self._console.is_terminal and event in ("end", "failed", "interrupted", "found"):
                 entry = self._timeline.step(step)
                 if entry is not None and (entry.is_done or event == "interrupted"):
@@ -136,6 +142,13 @@ class StepList:
                     self._console.print(
                         f"{_label(entry):<11}{seconds:6.1f} s  {state}{f', {shards}' if shards else ''}"
                     )
+
+    def _log_quarter(self, step: str, fraction: float) -> None:
+        """Print how far a long step is that is not mapped."""
+        entry, running = self._timeline.step(step), self._timeline.running(step)
+        if entry is not None and not entry.shards and running >= LONG:
+            left = describe_progress(entry, running, "", fraction)
+            self._console.print(f"{_label(entry):<11}{running:6.1f} s  {100 * fraction:.0f} %, {left}")
 
     def _count(self, name: str, entry: StepTime) -> str:
         if not entry.shards:

@@ -258,6 +258,12 @@ CHIPS = {
     "waiting": "No model yet",
     "unfinished": "Not finished",
 }
+FORECASTS = {
+    "better": "Forecast: worth it, if the model is wrong",
+    "alike": "Forecast: no practical difference",
+    "close": "Forecast: too close to call",
+}
+"""Of a plan, which nobody has answered yet."""
 MODELS = {
     "majority": "The most common public class",
     "constant": "The mean of the public labels",

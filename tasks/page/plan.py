@@ -8,9 +8,9 @@ from typing import Any
 
 from ldptree.planning.backwards import Need
 from ldptree.planning.detection import LEVEL, POWER
-from ldptree.planning.expected import Expected, Forecast
+from ldptree.planning.expected import SURE, Expected, Forecast
 from ldptree.planning.forecast import LEAST_GAIN, LEAST_PART
-from tasks.page.captions import say
+from tasks.page.captions import FORECASTS, say
 from tasks.page.charts import Axis
 from tasks.page.findings import Table
 from tasks.page.render import fill
@@ -34,7 +34,7 @@ WHERE = {
 class PlanWords:
     """Everything a plan says.
 
-    key      of the verdict, in `captions.CHIPS`.
+    key      of the verdict, in `captions.FORECASTS`.
     verdict  in words.
     lead     what it rests on, and what is expected: sentences.
     grid     a row for each epsilon and number of people.
@@ -70,8 +70,8 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         _say_one_answer(plan),
         f"With reports of {first.holders:,} people at epsilon {first.epsilon:g}: {_figure(plan, first.figure)}"
         f"{_say_likely_gain(plan, first)}. That holds if private people are no harder to predict. "
-        f"Where the model is {wrong}, expect a {figure} of {_one(plan, first.public['planted'].mean)}; "
-        f"reports {_planted(plan, first)}.",
+        f"Where the model is {wrong}, expect a {figure} of {_one(plan, first.public['planted'].mean)}. "
+        f"There reports {_planted(plan, first)}.",
     ]
     if first.smallest is not None:
         lead.append(
@@ -94,7 +94,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
         lead=tuple(lead),
         grid=Table(
             "What each size would bring",
-            ("People", "Epsilon", "Expected, 80 %", gain, "Finds", "Groups", "Bytes", "Worth it"),
+            ("People", "ε", "Expected, 80 %", gain, "Finds", "Groups", "Worth it"),
             tuple(_row(plan, forecast) for forecast in plan.forecasts),
             is_named=False,
         ),
@@ -105,7 +105,7 @@ def say_plan(plan: CollectionPlan) -> PlanWords:
             _say_interval(plan, wrong),
             f"{gain}: beside public rows alone, on people where the public model is {wrong}. Finds: the smallest such error that "
             f"the reports would find, wherever it is. They find it in {_percent(POWER)} of collections; noise alone looks so in "
-            f"{_percent(LEVEL)}. Bytes: of one report. Worth it: they {least} or more, with an interval above 0, and find "
+            f"{_percent(LEVEL)}. Worth it: they {least} or more, which is above 0 at a confidence of {_percent(SURE)}, and find "
             f"the error. “{gain}” and “Finds” are smoothed, so that neither gets worse with more people or a larger epsilon. "
             "“Expected” is not: it rises and falls by chance.",
             *_say_interpolation(plan),
@@ -126,6 +126,7 @@ def render_plan(plan: CollectionPlan, *, name: str, version: str) -> str:
         heading=words.verdict.partition(". ")[0].removesuffix(".") + ".",
         rest=words.verdict.partition(". ")[2],
         plan=plan,
+        forecasts=FORECASTS,
         axis=axis,
         scale=1.0 if plan.is_number else 100.0,
         figure=lambda expected: _figure(plan, expected),
@@ -170,7 +171,7 @@ def _best(forecasts: Sequence[Forecast]) -> Forecast:
 
 
 def _decide(first: Forecast, size: float) -> str:
-    """Return the key of `captions.CHIPS` that a forecast comes to, beside a public model that is wrong by this size."""
+    """Return the key of `captions.FORECASTS` that a forecast comes to, beside a public model that is wrong by this size."""
     if first.is_worth_it:
         return "better"
     return "close" if first.is_enough or _is_blind(first, size) else "alike"
@@ -226,7 +227,7 @@ def _say_one_answer(plan: CollectionPlan) -> str:
     public, sign = plan.public_alone, -1 if plan.is_number else 1
     doubt = ""
     if sign * ((public.high if plan.is_number else public.low) - plan.one_answer) <= 0:
-        doubt = " The public model is not clearly better"
+        doubt = f" The public model, at {_figure(plan, public)}, is not clearly better"
         if sign * (public.mean - plan.one_answer) <= 0:
             doubt += ", and there may be nothing to learn"
     return f"Always predicting {always} public rows.{doubt and f'{doubt}.'}"
@@ -281,7 +282,6 @@ def _row(plan: CollectionPlan, forecast: Forecast) -> tuple[str, ...]:
         _gain(plan, forecast.gain["planted"].mean, forecast.least),
         "not stated" if forecast.smallest is None else _error(plan, forecast.smallest.error),
         "none" if forecast.cells is None else f"{forecast.cells:,}",
-        f"{forecast.report_bytes:,}",
         "yes" if forecast.is_worth_it else "no",
     )
 

@@ -180,6 +180,14 @@ def test_of_a_number_it_says_by_how_much_the_error_falls(typed):
 
 
 @pytest.mark.slow
+def test_the_grid_fits_into_80_columns(typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = typed("--holders", "151_899", "--epsilon", "0.5,2")
+    head, *_ = [at for at, line in enumerate(out.splitlines()) if "People" in line]
+    assert max(map(len, out.splitlines()[head - 1 : head + 3])) <= 80
+
+
+@pytest.mark.slow
 def test_no_figure_of_the_grid_is_cut_off(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = typed("--holders", "500,5_000", "--epsilon", "2")

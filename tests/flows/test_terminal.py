@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from flows.command.terminal import StepList, describe_progress
-from tasks.progress import StepTime, expect, watch
+from tasks.progress import StepTime, Timeline, advance, expect, watch
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,18 @@ def test_a_step_that_is_mapped_in_each_of_two_rounds_is_told_once_a_round(capsys
     assert [(line[0], line[-1]) for line in lines if line[0].startswith("perturb")] == [
         ("perturb", "computed, 3 shards"),
         ("perturb 2", "computed, 3 shards"),
+    ]
+
+
+def test_a_log_without_a_terminal_tells_at_each_quarter_what_is_left_of_a_long_step(capsys, monkeypatch):
+    monkeypatch.setattr(Timeline, "running", lambda _, name: {"models": 20.0, "split": 1.0}[name])
+    with StepList("a plan", ["models", "split"]):
+        for step in ("models", "split"):
+            with watch(step):
+                for fraction in (0.1, 0.25, 0.3, 0.5, 1.0):
+                    advance(fraction)
+    said = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
+    assert said == [
+        "models       20.0 s  25 %, about 60 s left",
+        "models       20.0 s  50 %, about 20 s left",
     ]

@@ -12,7 +12,7 @@ from ldptree.planning.backwards import Need
 from ldptree.planning.detection import Findable
 from ldptree.planning.expected import Expected, Forecast
 from ldptree.planning.people import Difference
-from tasks.page.captions import CHIPS
+from tasks.page.captions import FORECASTS
 from tasks.page.plan import describe_plan, render_plan, say_plan
 from tasks.scoring.forecast import Backwards, CollectionPlan, score_one_answer
 
@@ -71,15 +71,18 @@ def verdict(*forecasts: Forecast) -> str:
     return say_plan(plan_of(*forecasts)).verdict
 
 
+ALONE = "The public model, at 70.0 ("
+
+
 @pytest.mark.parametrize(
     ("is_number", "one_answer", "told"),
     [
         (False, 0.55, "public rows."),
-        (False, 0.65, "The public model is not clearly better."),
-        (False, 0.75, "The public model is not clearly better, and there may be nothing to learn."),
+        (False, 0.65, f"{ALONE}60.0 to 80.0 %), is not clearly better."),
+        (False, 0.75, f"{ALONE}60.0 to 80.0 %), is not clearly better, and there may be nothing to learn."),
         (True, 0.85, "public rows."),
-        (True, 0.75, "The public model is not clearly better."),
-        (True, 0.65, "The public model is not clearly better, and there may be nothing to learn."),
+        (True, 0.75, "The public model, at 0.700 (0.600 to 0.800), is not clearly better."),
+        (True, 0.65, "0.700 (0.600 to 0.800), is not clearly better, and there may be nothing to learn."),
     ],
 )
 def test_where_one_answer_for_everybody_may_be_as_good_there_may_be_nothing_to_learn(
@@ -236,7 +239,15 @@ def test_whether_to_collect_is_the_same_in_words_and_in_json() -> None:
     made = describe_plan(found, "rides")
     assert not made["collect"]
     assert made["says"].startswith("Too close to call")
-    assert CHIPS[made["verdict"]] == "Verdict: too close to call"
+    assert FORECASTS[made["verdict"]] == "Forecast: too close to call"
+
+
+@pytest.mark.parametrize("key", ["better", "alike", "close"])
+def test_the_page_of_a_plan_has_no_verdict_on_what_nobody_has_answered(key: str) -> None:
+    worth, gain = key == "better", 0.001 if key == "alike" else 0.02
+    page = render_plan(plan_of(forecast(1.0, gain, 0.0, is_worth_it=worth)), name="rides", version="0.1.0")
+    assert f"{FORECASTS[key]}</span>" in page
+    assert "Verdict" not in page
 
 
 @pytest.mark.parametrize("by_coins", [False, True])
