@@ -26,9 +26,9 @@ HEIGHT = 1000
 MOST_BYTES = 300_000
 COLUMNS = ("set", "method", "parameters", "eps", "score", "spread")
 METHODS = {
-    "majority": "most frequent class",
+    "majority": "most common class",
     "constant": "constant",
-    "public_only": "public only",
+    "public_only": "public model",
     "public_tree": "public tree",
     "public_forest": "public forest",
     "ours": "ldptree",
@@ -65,8 +65,8 @@ def tidy_rows(work: Path, run: Path) -> list[dict[str, str]]:
     metric, scale, form = ("mse", 1, ".4g") if is_number else ("accuracy", 100, ".1f")
     found = summary["baselines"] | {"ours": summary["metrics"]}
     redraws = read_scores(work, run)["redraws"]
-    cells = f", {summary['cells']:,} cells" if "cells" in summary else ""
-    parameters = f"{summary['estimator']}, {summary['n_private']:,} reports, {summary['n_public']:,} public rows{cells}"
+    groups = f", {summary['cells']:,} groups" if "cells" in summary else ""
+    parameters = f"{summary['estimator']}, {summary['n_private']:,} reports, {summary['n_public']:,} public rows{groups}"
     return [
         {
             "set": summary["name"],

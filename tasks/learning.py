@@ -272,7 +272,7 @@ def fit(
     version="8",
     home="curator",
     retries=2,
-    says="a question to holders, made of public rows",
+    says="a question to people, made of public rows",
 )
 def partition(
     draft: Draft,

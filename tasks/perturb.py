@@ -73,7 +73,7 @@ class _Shard:
     metadata: Mapping[str, str]
 
 
-@step("perturb", version="2", home="holders", says="reports, one of each holder who was asked")
+@step("perturb", version="2", home="holders", says="reports, one of each person who was asked")
 def perturb(
     draft: Draft,
     *,

@@ -536,7 +536,8 @@ def warnings_of(
         share = content["duplicates"] / max(content["n_test_all"], 1)
         if share > MANY_DUPLICATES:
             statements.append(
-                f"Scores may be too high. Of the rows kept aside {portion(share)} are exact copies of rows learned from."
+                f"Scores may be too high. Of the rows kept aside {portion(share)} equal a row learned from in every "
+                "column that is used."
             )
         if n_also := held.get("n_also_public", 0):
             people = held["n_private"] + held["n_test"]

@@ -117,3 +117,39 @@ def test_what_people_read_has_the_glossarys_words():
 def test_a_page_of_the_gallery_has_the_glossarys_words(path):
     """Those of each kind of run are read by `page_truth`."""
     assert find_avoided(path.read_text()) == []
+
+
+ROOMS = {"holder", "respondent", "cell", "kind", "simulation", "the answers"}
+"""Words of the code that a page of the documentation may need; pages for everybody do without."""
+FOR_EVERYBODY = ("README.md", "docs/index.md", "docs/tutorial", "docs/gallery")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(
+            path
+            for room in ("tutorial", "how-to", "explanation", "gallery")
+            for path in (ROOT / "docs" / room).glob("*.md")
+            if path.name != "architecture.md"
+        ),
+    ],
+    ids=lambda path: path.stem,
+)
+def test_a_page_of_the_documentation_has_the_glossarys_words(page):
+    is_for_everybody = page.relative_to(ROOT).as_posix().startswith(FOR_EVERYBODY)
+    text = re.sub(r"(?m)^```[\s\S]*?^```|^    .*$|`[^`]*`|\]\([^)]*\)", " ", page.read_text())
+    words = {word.lower().removesuffix("s") for word in AVOIDED.findall(text)}
+    assert words - (set() if is_for_everybody else ROOMS) == set()
+
+
+def test_what_a_step_leaves_is_explained_in_the_glossarys_words():
+    """As `explain` prints it."""
+    from flows import pipeline  # noqa: F401 - with every step
+    from tasks.step import REGISTERED
+
+    says = {name: step.step.says for name, step in REGISTERED.items()}
+    assert len(says) > 15
+    assert {name: text for name, text in says.items() if AVOIDED.search(text)} == {}

@@ -108,9 +108,9 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
     lines = [f"looked at  {part} {seen.n_rows:,} rows" + (f" for which {public}" if public else "")]
     if public is None:
         lines.append(
-            "           private ones too: that is for a trial on data you own. With --public RULE it looks at"
+            "           private rows too, which only a trial on data that you own may do. With --public RULE"
         )
-        lines.append("           public rows alone")
+        lines.append("           it looks at public rows alone")
     apart = proposal.columns_apart
     for column in apart:
         label = ", the target" if column.name == seen.target else ""

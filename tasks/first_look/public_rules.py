@@ -38,7 +38,7 @@ YES = re.compile(
     r"|accordé|s[ií]|acepto",
     re.IGNORECASE,
 )
-RANDOM = "read in the clear, and like all others: reports can correct the public model's own error alone"
+RANDOM = "read in the clear. They are like all others, so reports can correct only what the public model gets wrong for everybody"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,7 +96,7 @@ class Blocks:
             yield pa.concat_tables(self._waiting).combine_chunks()
 
 
-@step("cut", version="2", home="holders", says="shards of the holders who report, and rows held back")
+@step("cut", version="2", home="holders", says="shards of the people who report, and rows kept aside")
 def cut(
     draft: Draft,
     *,

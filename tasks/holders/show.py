@@ -48,7 +48,7 @@ class Rows:
     "show",
     version="2",
     home="holders",
-    says="what each holder shows, where some features are public",
+    says="what each person shows, where some features are public",
 )
 def show(
     draft: Draft,

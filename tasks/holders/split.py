@@ -122,7 +122,7 @@ class FileRoles:
             )
 
 
-@step("split", version="7", home="holders", says="who reports, in which shard, and who is held back")
+@step("split", version="7", home="holders", says="who reports, in which shard, and who is kept aside")
 def split(
     draft: Draft, *, public: Manifest, private: Manifest, sources: Manifest, rules: RoleRules
 ) -> dict[str, Any]:

@@ -91,7 +91,7 @@ SAYS = {
     "plan instead": "Where it is wrong by {size}, {people} people at epsilon {epsilon} would {does}.",
     "plan beyond": "On people {whom}, reports would {does} on average.",
     # cards
-    "gain": "{gain} (95{narrow}% interval {low} to {high}) beside {reference}, the best of public rows. Grey band: "
+    "gain": "{gain} (95{narrow}% interval {low} to {high}) against {reference}, the best that public rows give. Grey band: "
     "±{margin} counts as none.",
     "gain of errors": "{gain} {than} error (95{narrow}% interval {low} to {high}) than {reference}, the best of public rows. "
     "Grey band: ±{margin} of the squared error counts as none.",
@@ -103,8 +103,8 @@ SAYS = {
     "noise alike": "The noise made no measurable difference ({low} to {high}{unit}).",
     "noise luck": "The noise helped here by chance, by {cost} ({low} to {high}).",
     # whose rows, and what one report gives away
-    "whose public": "public: the public model is made of them",
-    "whose private": "private: each sent scrambled reports",
+    "whose public": "public: anyone may see them",
+    "whose private": "private: each sent {reports}",
     "whose earlier": "reported in earlier runs",
     "whose kept": "kept aside to test: only a trial may look at them",
     "whose kept, a release": "kept aside to test: their true answers are read",
@@ -126,7 +126,7 @@ SAYS = {
     "scores": "{figure}, with 95{narrow}% intervals. {better}",
     "spread": "Thin bar: with fresh noise, at least {n} of {draws} repeats fall between {low} and {high}.",
     "no strip": "Other ε are not shown, as each would need a new collection. Forecast them with “ldptree plan”.",
-    "strip": "Each dot: one draw of the noise.{better}",
+    "strip": "Each dot: one draw of the noise. Figure: their median.{better}",
     "strip every": "From ε = {least} up, every draw beats {reference}.",
     "strip never": "At no ε does every draw beat {reference}.",
     "strip finds": "The smallest error that such a collection would find {times} times in 10, if half of the {nouns} had it. "

@@ -129,10 +129,17 @@ def _whose(run: Run) -> list[tuple[str, int, Sentence]]:
     parts = [
         ("pub", run.n_public, say("whose public")),
         ("earlier", run.n_earlier, say("whose earlier")),
-        ("ours", run.n_new, say("whose private")),
+        ("ours", run.n_new, say("whose private", reports=_say_reports(run))),
         ("ref", run.n_test if run.scores else 0, say(kept)),
     ]
     return [part for part in parts if part[1] or part[0] == "ours"]
+
+
+def _say_reports(run: Run) -> str:
+    """Say how many reports a private row sent, without a figure: what was spent says it of several."""
+    if run.privacy.most_answers > 1:
+        return "scrambled reports"
+    return f"{'at most ' if run.privacy.features else ''}one scrambled report"
 
 
 def _guesses(run: Run) -> list[tuple[int, str, str, Sentence]]:

@@ -49,7 +49,7 @@ def test_a_group_whose_labels_differ_most_is_proposed_and_chance_comes_last(tmp_
     assert rules(said)[-1].startswith("random ")
     init(tmp_path / "rows.csv", target="y", public=None, out=out, force=True, as_json=False)
     assert "or random 0." in capsys.readouterr().out
-    assert "reports can correct the public model's own error alone" in out.read_text()
+    assert "reports can correct only what the public model gets wrong for everybody" in out.read_text()
 
 
 @pytest.mark.parametrize("name", ["Panel", "Kohorte", "Soci\u00e9t\u00e9", "Fuente"])

@@ -88,7 +88,7 @@ def test_a_model_is_explained_back_to_its_sources_each_step_once(trips):
     assert trips.model["model"].digest in facts
     steps = ("aggregate", "add", "perturb", "partition", "scale", "read", "source")
     assert [line.split()[1] for line in lineage.splitlines()] == list(steps)
-    assert ": reports, one of each holder" in lineage
+    assert ": reports, one of each person" in lineage
 
 
 def test_a_shard_is_explained_back_to_the_raw_file(trips):
