@@ -103,7 +103,11 @@ def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
         end = f"with {until:,}" if isinstance(until, int) else f"on {until}"
         came = f"{n:,} reports have come to the first question. It closes {end}, and then the second is published."
     message = " ".join([came, where, *say_left_out(left)])
-    facts = _describe_stop(run, message, is_waiting=True)
+    published = run.store.objects.where(f"{FOLDER}/{run.config.name}")
+    expected = (
+        f"{run.respondents.n_asked:,} people are expected, at epsilon {run.config.privacy.epsilon:g} each. "
+    )
+    facts = _describe_stop(run, f"{message} {expected}The question lies in {published}.", is_waiting=True)
     page = _write_stop(run, facts)
     question = run.store.file(turn.question(), "protocol.json").read_bytes()
     run.store.objects.put(f"{run_folder(run)}/protocol.json", question)
@@ -114,7 +118,7 @@ def _finish_unanswered(run: Pipeline) -> dict[str, Any]:
         "n_private": n,
         "metrics": {},
         "finding": message,
-        "published": run.store.objects.where(f"{FOLDER}/{facts.name}"),
+        "published": published,
         "page": str(page),
         "steps": steps_of(run.timeline, last_of_each_step(run.records)),
         "seconds": round(run.timeline.elapsed, 2),

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from schemas.config import RunConfig
 from tasks.page import summary, units
-from tasks.page.captions import say
+from tasks.page.captions import METRICS, say
 from tasks.page.charts import Chart, Track
 from tasks.page.data import Run, Span
 
@@ -33,7 +33,7 @@ class Card:
         command: the command line that repeats the run, or goes on with it.
         figure: the chief score, or where none was taken the average that reports say; None where there is neither.
         low, high: its 95 % interval, or two standard deviations to each side.
-        says: the figure as a reader sees it; "" where there is none.
+        says, about: the figure as a reader sees it, and what it is of; "" where there is none.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Card:
     low: float = 0.0
     high: float = 0.0
     says: str = ""
+    about: str = ""
 
     @property
     def moment(self) -> float:
@@ -63,7 +64,7 @@ class Card:
     @classmethod
     def of(cls, run: Run, started: Card, *, has_asked: bool) -> Self:
         """Summarise a run's page. `started` is its card as it began, `has_asked` is whether anybody was asked since."""
-        figure, ends, says = _find_figure(run)
+        figure, ends, says, about = _find_figure(run)
         words = run.failure.message if run.failure else summary.headline(run).text
         return cls(
             name=run.name,
@@ -81,6 +82,7 @@ class Card:
             low=ends.low,
             high=ends.high,
             says=says,
+            about=about,
         )
 
     @classmethod
@@ -119,28 +121,34 @@ def draw_campaign(every: Iterable[Card], campaign: str) -> Chart | None:
     """
     cards = [card for card in every if card.campaign == campaign and card.is_whole]
     cards.sort(key=lambda card: card.moment)
+    days = [units.date(card.created).partition(",")[0] for card in cards]
+    if len(set(days)) < len(days):
+        days = [f"Run {number}, {day}" for number, day in enumerate(days, 1)]
     rows = [
         Track(
-            name=units.date(card.created).partition(",")[0],
+            name=day,
             figure=card.says,
             note=say("people", new=units.count(card.n_new), n=units.count(card.n_private)).text,
             role="ours",
             value=card.figure,
             interval=None if card.figure is None else Span(low=card.low, high=card.high),
         )
-        for card in cards[-MOST_DRAWN:]
+        for day, card in [*zip(days, cards, strict=True)][-MOST_DRAWN:]
     ]
     scale = 100.0 if cards and cards[-1].says.endswith(units.SUFFIXES["share"]) else 1.0
     has_figure = any(card.figure is not None for card in cards[-MOST_DRAWN:])
-    return Chart.of(rows, scale=scale) if len(cards) > 1 and has_figure else None
+    caption = cards[-1].about if cards else ""
+    return Chart.of(rows, scale=scale, caption=caption) if len(cards) > 1 and has_figure else None
 
 
-def _find_figure(run: Run) -> tuple[float | None, Span, str]:
-    """Return the figure of a run that a campaign is followed by, its ends, and the figure in words."""
+def _find_figure(run: Run) -> tuple[float | None, Span, str, str]:
+    """Return the figure of a run that a campaign is followed by, its ends, the figure in words, and what it is of."""
     if run.scores:
         ours = run.scores.ours
-        return ours.figure, ours.interval, units.score_unit(run).value(ours.figure)
+        about = METRICS["accuracy" if run.label == "class" else "mse"]
+        return ours.figure, ours.interval, units.score_unit(run).value(ours.figure), f"{about}."
     average = None if run.failure else summary.find_average(run)
     if average is None:
-        return None, Span(low=0.0, high=0.0), ""
-    return average.after, average.ends, average.unit.value(average.after)
+        return None, Span(low=0.0, high=0.0), "", ""
+    about = say("ruler averages", output=average.output, nouns=run.nouns).text
+    return average.after, average.ends, average.unit.value(average.after), about

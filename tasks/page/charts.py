@@ -98,16 +98,24 @@ class Track:
 
 @dataclass(frozen=True)
 class Chart:
-    """Rows along one axis, with upright lines at figures that they are compared with, each with its words and its role."""
+    """Rows along one axis, with upright lines at figures that they are compared with, each with its words and its role. `caption`
+    says what the figures are of, where no heading does.
+    """
 
     axis: Axis
     rows: tuple[Track, ...]
     lines: tuple[tuple[float, str, str], ...] = ()
     scale: float = 1.0
+    caption: str = ""
 
     @classmethod
     def of(
-        cls, rows: Iterable[Track], lines: Iterable[tuple[float, str, str]] = (), *, scale: float = 1.0
+        cls,
+        rows: Iterable[Track],
+        lines: Iterable[tuple[float, str, str]] = (),
+        *,
+        scale: float = 1.0,
+        caption: str = "",
     ) -> Chart:
         """Return a chart whose axis holds all figures and intervals of its rows, and its lines."""
         rows, lines = tuple(rows), tuple(lines)
@@ -116,7 +124,7 @@ class Chart:
             spans = (span for span in (row.interval, row.spread) if span)
             values += [*row.draws, *(end for span in spans for end in (span.low, span.high))]
             values += [value for value in (row.value, row.public) if value is not None]
-        return cls(Axis.of(values, is_share=scale == PERCENT), rows, lines, scale)
+        return cls(Axis.of(values, is_share=scale == PERCENT), rows, lines, scale, caption)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:

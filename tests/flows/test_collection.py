@@ -103,6 +103,8 @@ def test_the_first_run_publishes_the_question_under_its_sha256_and_a_page_that_s
     assert [actor["believes"] for actor in actors[1:]] == pytest.approx([odds / (1 + odds)] * 4)
     page = (run.store.root / "runs" / "run" / "page.html").read_text()
     assert "No report has come yet." in page
+    n, epsilon = run.config.collection.expected_holders, run.config.privacy.epsilon
+    assert f"{n:,} people are expected, at epsilon {epsilon:g} each. The question lies in {folder}." in page
     assert "This run failed" not in page
     assert "stopped" not in page
     assert summary["n_private"] == 0

@@ -17,7 +17,7 @@ from flows.work_folder.index import find_weeks, list_run, list_started, write_in
 from ldptree.errors import BudgetError, DataError
 from storage.objects.folder import FolderObjects
 from storage.store import Store
-from tasks.page.cards import Card
+from tasks.page.cards import Card, draw_campaign
 from tasks.page.render import render
 from tasks.report import read_facts
 
@@ -109,6 +109,25 @@ def test_a_page_of_a_campaign_draws_its_runs_up_to_this_one(chain, facts):
     assert find_weeks(chain.store, "other", Card(name="other")) is None
 
 
+def test_runs_of_a_campaign_on_one_day_are_numbered_and_their_figure_is_named(facts):
+    made = Card.of(facts, Card(name="weekly"), has_asked=True)
+    cards = [
+        replace(made, campaign="weekly", created=f"2026-01-02T03:{minute:02}:05+00:00")
+        for minute in range(14)
+    ]
+    weeks = draw_campaign(cards, "weekly")
+    assert [row.name for row in weeks.rows] == [f"Run {n}, 2 January 2026" for n in range(3, 15)]
+    assert f"{weeks.caption}</p>" in render(replace(facts, campaign="weekly"), weeks)
+    assert weeks.caption == "Predicted correctly."
+
+
+def test_a_title_that_runs_in_a_row_share_is_listed_once(chain, facts):
+    facts = replace(facts, title="Rides of two firms")
+    for week in (1, 2, 3):
+        _leave(chain.store, facts, f"week-{week}", f"2026-01-0{week}T03:04:05+00:00")
+    assert _index(chain.store).count("Rides of two firms") == 1
+
+
 def test_a_campaign_has_its_trend_beside_its_newest_run(chain, facts):
     config = facts.making.config | {"campaign.name": "weekly"}
     weekly = replace(facts, making=replace(facts.making, config=config))
@@ -140,7 +159,7 @@ def test_a_run_that_stops_has_a_page_that_says_why_and_how_to_go_on(chain, asked
     page = page.replace("&#39;", "'")
     assert f"stopped at the step “{steps[-1]}”" in page
     assert "Ann &lt;b&gt; has spent it all" in page
-    assert "<code>ldptree run mine.toml</code>" in page
+    assert page.count("<code>ldptree run mine.toml</code>") == 1, "it is not to be repeated"
     assert said in page
     assert cost in _index(chain.store)
     assert "Stopped" in _index(chain.store)
