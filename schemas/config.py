@@ -106,9 +106,11 @@ class RunConfig(Table):
 
     @model_validator(mode="after")
     def _check_collection(self) -> RunConfig:
-        if not self.is_collection:
+        missing = self.collection.missing
+        if not self.is_collection and not missing:
             return self
         faults = {
+            f"collection.{missing}: a collection names an inbox (or totals) and how many people are expected; add it": missing,
             "evaluate: a collection has no private rows to score on; set evaluate = false": self.evaluate,
             "campaign.name: a collection keeps to its first terms under the run's own name; leave it out": (
                 self.campaign.name is not None

@@ -189,12 +189,15 @@ class CollectionConfig(Table):
             raise ValueError(
                 "totals: reports come to an inbox, or their sums are a file; leave one of the two out"
             )
-        if (self.expected_holders is None) != (self.inbox is None and self.totals is None):
-            missing = "expected_holders" if self.expected_holders is None else "inbox"
-            raise ValueError(
-                f"{missing}: a collection names an inbox (or totals) and how many people are expected; add it"
-            )
         return self
+
+    @property
+    def missing(self) -> str:
+        """The key that a collection lacks; "" of a whole one, and where there is none."""
+        has_place = self.inbox is not None or self.totals is not None
+        if has_place == (self.expected_holders is not None):
+            return ""
+        return "expected_holders" if has_place else "inbox"
 
 
 class FeaturesConfig(Table):

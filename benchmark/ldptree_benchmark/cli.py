@@ -20,7 +20,10 @@ def _suites(incomplete: str) -> list[str]:
     return [name for name in suites() if name.startswith(incomplete)]
 
 
-@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: ldptree benchmark smoke --reps 1",
+)
 def benchmark(
     suite: Annotated[
         str, typer.Argument(help="A suite by its name, or a TOML file.", autocompletion=_suites)

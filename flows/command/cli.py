@@ -95,7 +95,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-datasets_app = typer.Typer(help="The catalogue of data sets.", no_args_is_help=True)
+datasets_app = typer.Typer(
+    help="The catalogue of data sets.", no_args_is_help=True, epilog="Example: ldptree datasets list"
+)
 app.add_typer(datasets_app, name="datasets")
 ledger_app = typer.Typer(invoke_without_command=True)
 app.add_typer(ledger_app, name="ledger")

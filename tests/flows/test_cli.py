@@ -100,10 +100,12 @@ def test_help_tells_of_every_command(typed):
 
 
 def commands_of(group, *path):
-    for name, command in group.commands.items():
-        yield from (
-            commands_of(command, *path, name) if hasattr(command, "commands") else [((*path, name), command)]
-        )
+    """Every command and group below a group, those of other distributions too."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        yield (*path, name), command
+        if hasattr(command, "commands"):
+            yield from commands_of(command, *path, name)
 
 
 @pytest.mark.parametrize(

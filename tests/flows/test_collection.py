@@ -469,6 +469,13 @@ def test_what_does_not_go_with_a_collection_is_refused_by_its_key(tmp_path, key,
         collection(tmp_path, **changes)
 
 
+def test_a_collection_that_lacks_a_key_is_told_of_its_other_faults_too(tmp_path):
+    """One run of the command is enough to mend all of them."""
+    with pytest.raises(LdptreeError) as refused:
+        collection(tmp_path, collection={"expected_holders": None, "inbox": "inbox"}, evaluate=True)
+    assert all(f"{key}: " in str(refused.value) for key in ("collection.expected_holders", "evaluate"))
+
+
 def test_a_run_without_a_collection_is_known_by_the_same_text_as_before():
     assert "collection" not in rides_config(Path("rides.csv")).model_dump()
 
