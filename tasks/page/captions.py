@@ -119,7 +119,7 @@ SAYS = {
     "off rarely": "The public model {errs} “{output}” {direction} on fewer than 1 in 10 {nouns}",
     "groups correction": "Diamond: public model. Filled circle: with reports. "
     "Grey: below 2 sd, judged together.{more}",
-    "groups share": " All named groups: {shared}.",
+    "groups share": "All named groups: {shared}.",
     "groups more": " “…”: a condition that the table of all groups states.",
     "groups shares": "Filled circle: the model with reports, ± 2 sd. Diamond: public rows of the group alone.{more}",
     # captions

@@ -58,6 +58,7 @@ class Groups:
 
     heading: Sentence
     caption: Sentence
+    shared: Sentence | None
     axis: Axis
     scale: float
     rows: tuple[Row, ...]
@@ -81,11 +82,11 @@ def draw_groups(run: Run) -> Groups | None:
     names = _name_apart(run, [[each for each in cell.path if each not in shared] for _, cell in shown])
     rows = [_row(run, number, cell, name) for (number, cell), name in zip(shown, names, strict=True)]
     rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
-    more = SAYS["groups share"].format(shared=say_path(shared, run)) if shared else ""
-    more += SAYS["groups more"] if any("…" in row.name for row in rows) else ""
+    more = SAYS["groups more"] if any("…" in row.name for row in rows) else ""
     return Groups(
         heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
         caption=say("groups correction" if corrects else "groups shares", more=more),
+        shared=say("groups share", shared=say_path(shared, run)) if shared else None,
         axis=_axis(run, rows),
         scale=units.scale(run),
         rows=tuple(rows),

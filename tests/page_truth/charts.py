@@ -256,6 +256,7 @@ def check_groups(run: Run) -> list[str]:
         return ["no groups"] if run.facts["description"]["cells"] else []
     axis, faults = Scale.of(run.page.first("div", "pair-head").first("svg", "ax")), []
     is_correction, scale = run.facts["description"]["figure"] == "correction", _scale(run)
+    faults += _check_shared(run, lists[0])
     for row in lists[0].every("li"):
         if "data-kind" not in row.attributes:
             continue
@@ -287,6 +288,21 @@ def check_groups(run: Run) -> list[str]:
         if is_correction and clear_of(cell["estimates"][at]) != ("clear" in row.classes):
             faults.append(f"{row.text} is drawn clear, or is not")
     return faults
+
+
+def _check_shared(run: Run, drawn: Element) -> list[str]:
+    """Whether all groups that are drawn have the conditions that are said of all, and these are all that they have in common."""
+    kinds = [int(row.attributes["data-kind"]) for row in drawn.every("li") if "data-kind" in row.attributes]
+    paths = [run.facts["description"]["cells"][kind - 1]["path"] for kind in kinds]
+    common = [one for one in paths[0] if all(one in path for path in paths)] if len(paths) > 1 else []
+    said = [one.text for one in run.page.every("span") if one.attributes.get("data-says") == "groups share"]
+    if len(said) != bool(common):
+        return [f"{len(common)} conditions are shared, said: {said}"]
+    return [
+        f"{one['column']} is shared: {said}"
+        for one in common
+        if one["column"].replace("_", " ") not in said[0]
+    ]
 
 
 def _scale(run: Run) -> float:

@@ -138,8 +138,9 @@ def test_what_all_drawn_groups_share_is_said_once_above_their_whole_names() -> N
         for low in (0, 16)
         for miles in (1, 3)
     ]
-    assert "All named groups: pickup community area over 0." in groups.caption.text
-    assert "All named groups" not in drawn(cell_of(trip_miles=1.0), cell_of(hour=2.0)).caption.text
+    assert groups.shared
+    assert groups.shared.text == "All named groups: pickup community area over 0."
+    assert drawn(cell_of(trip_miles=1.0), cell_of(hour=2.0)).shared is None
 
 
 def test_two_groups_that_end_alike_are_named_by_what_tells_them_apart() -> None:
