@@ -18,9 +18,10 @@ def draw_hidden_column(
     n_test: int = 20_000,
     size: float = 1.5,
     second: float = 0.0,
+    turned: float = 0.0,
 ) -> LabelledRows:
     """Public labels depend on x1 and x2; private ones also on x3 and x4, which public labels ignore, by logits of +-size and
-    +-second.
+    +-second, and of +-turned, + where both are in the same half.
     """
     rng = np.random.default_rng(seed)
     X = rng.random((n_public + n_private + n_test, 5))
@@ -28,6 +29,8 @@ def draw_hidden_column(
     logit = 3.0 * (X[:, 0] - 0.5) + 2.0 * (X[:, 1] - 0.5)
     for column, by in ((2, size), (3, second)):
         logit += np.where(part == PUBLIC, 0.0, np.where(X[:, column] > 0.5, by, -by))
+    is_same = (X[:, 2] > 0.5) == (X[:, 3] > 0.5)
+    logit += np.where(part == PUBLIC, 0.0, np.where(is_same, turned, -turned))
     expected = 1.0 / (1.0 + np.exp(-logit))
     y = (rng.random(len(X)) < expected).astype(np.int64)
     names = tuple(f"x{j}" for j in range(1, 6))

@@ -18,6 +18,12 @@ def _(s):
     assert s.show(two - one, "+") >= 0.03
 
 
+@claims(2, 4)
+def _(s):
+    """One whose effect another column turns round is found: .1 above the public model"""
+    assert s.show(s.mean("correction", "turned") - s.mean("public-model", "turned"), "+") >= 0.1
+
+
 @claims(0.5, 1, 2, 4)
 def _(s):
     """With one question it cannot be: at most .005"""
