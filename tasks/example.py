@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from ldptree.coins import Words
 from ldptree.encoding import Encoding, NumericFeature
+from ldptree.mechanisms import Mechanism, report_values
 from ldptree.models.description import name_level
 from ldptree.models.public_view import points_of
 from ldptree.protocol.protocol import Protocol
 from ldptree.protocol.question import Question
+from ldptree.protocol.stochastic_rounding import expected_shares, round_at_random
 from schemas.dataset import DatasetSpec
 from tasks.page.data import Boxes, Example, SentNumber
 from tasks.page.units import raw_measured
@@ -87,33 +89,57 @@ class TypicalRow:
 
 
 def draw_example(protocol: Protocol, row: TypicalRow, data: DatasetSpec) -> Example | None:
-    """Draw reports of a row, with those of its columns that the partition asks about; None where it is outside."""
+    """Draw reports of a row, each rounded and randomised anew, with those of its columns that the partition asks about; None
+    where the row is outside. Of several classes they are about the row's own.
+    """
     mechanism, words = protocol.mechanism, Words.seeded(np.random.SeedSequence(SEED))
-    outputs = protocol.draw_outputs(1, words)
-    (value,) = protocol.values(row.values, np.array([row.label]), words=words, outputs=outputs)
-    cell, level = divmod(int(value), mechanism.n_levels)
-    if cell >= protocol.n_cells:
+    outputs = None if protocol.n_outputs == 1 else np.full(REPORTS, int(row.label))
+    raw, labels = np.repeat(row.values, REPORTS, axis=0), np.full(REPORTS, row.label)
+    cell = int(protocol.cells(raw)[0])
+    if cell < 0:
         return None
-    reports = mechanism.randomize(np.repeat(value, REPORTS), words)
+    if protocol.base is not None:
+        labels = protocol.residuals(raw, labels, outputs=outputs)
+    exact, level, nearest = float(labels[0]), int(row.label), 1.0
+    if protocol.numeric:
+        shares = expected_shares(labels[:1], *protocol.label_range, mechanism.n_levels)
+        level, nearest = int(shares.argmax()), float(shares.max())
+        labels = round_at_random(labels, *protocol.label_range, mechanism.n_levels, words)
+    values = report_values(
+        protocol.cells(raw), labels, n_cells=protocol.n_cells, n_classes=mechanism.n_levels
+    )
+    reports = mechanism.randomize(values, words)
     sums = np.array([mechanism.aggregate(reports[at : at + 1]) for at in range(REPORTS)])
     shown = row.tell(protocol.raw_tree.columns_used)
     if mechanism.n_levels != protocol.n_classes:
-        return draw_apart(protocol, shown, cell, level, sums)
+        return draw_apart(protocol, shown, cell, exact, sums)
     named = not protocol.numeric and protocol.base is None
     levels = tuple(
         name_level(protocol.target, value, data.names) if named else _name_number(protocol, value)
         for value in _values(protocol)
     )
-    figures = mechanism.describe().figures
-    left_out = 1 - figures["p"] * figures.get("label_p", 1.0) if "p" in figures else None
     return Example(
         row=shown,
         cell=cell,
         level=level,
         levels=levels,
         boxes=draw_boxes(protocol, cell, level, sums),
-        left_out=left_out,
+        rounded=exact if protocol.numeric else None,
+        output=0 if outputs is None else int(outputs[0]),
+        left_out=_left_out(mechanism, nearest),
     )
+
+
+def _left_out(mechanism: Mechanism, nearest: float) -> float | None:
+    """Return the share of reports that do not name the true cell and level, where that share of them is rounded to it."""
+    figures = mechanism.describe().figures
+    if "p" not in figures:
+        return None
+    label_p = figures.get("label_p")
+    own, other = figures["p"] * (label_p or 1.0), figures["q"]
+    if label_p is not None:
+        other = figures["p"] * (1.0 - label_p) / (mechanism.n_classes - 1)
+    return 1.0 - nearest * own - (1.0 - nearest) * other
 
 
 def draw_example_in_rounds(
@@ -148,9 +174,9 @@ def draw_example_in_rounds(
 
 
 def draw_apart(
-    protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, step: int, sums: NDArray[Any]
+    protocol: Protocol, row: tuple[tuple[str, str], ...], cell: int, number: float, sums: NDArray[Any]
 ) -> Example:
-    """Reports of this cell, and apart from it of a number, so many steps above the low end of its range.
+    """Reports of this cell, and apart from it of a number.
 
     Of bits the number is one for all cells; of numbers with noise each cell has its own, of which that of this cell is told.
     `sums`: those of each report.
@@ -184,7 +210,7 @@ def draw_apart(
             n=n_each * n_cells + n_outside,
         ),
         number=SentNumber(
-            true=low + (high - low) * step / steps,
+            true=min(max(number, low), high),
             sent=tuple(low + (high - low) * share for share in shares.tolist()),
         ),
     )

@@ -212,8 +212,9 @@ SAYS = {
     "protected label": "The label, {target}. No feature is protected in this run.",
     "protected all": "The label, {target}, every feature, and which of them a person protects.",
     "example class": "{kind} {cell}, and “{level}”.",
-    "example number": "{kind} {cell}, and a number that is rounded at random to {level}.",
-    "example error": "{kind} {cell}, and a public prediction that is {level}.",
+    "example number": "{kind} {cell}, and {value}, which each report rounds at random.",
+    "example error": "{kind} {cell}, and a public prediction of “{output}” {size} too {side}, "
+    "which each report rounds at random.",
     "example answer": "{question} {value}.",
     "example apart": "{kind} {cell}, and {value}.",
     "example": "Medians and most common values of public {nouns}, scrambled twelve times.",

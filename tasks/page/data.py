@@ -349,11 +349,13 @@ class Example:
 
     Attributes:
         row: columns and values, the label last. Where some features are public, those that are not.
-        cell, level: the true answer: its cell, bin or other value, from 0, and which of the levels is named.
+        cell, level: the true answer: its cell, bin or other value, from 0, and the level that is named, of a number the nearest.
         levels: what they are called; () where a value is named alone.
         boxes: the reports, as far as they name values; None where boxes cannot show one.
         number: what is sent besides, or in place of values.
-        left_out: share of such reports that do not name the true value; None where that is not known.
+        rounded: the number or the error that each report rounds to one of the levels; None where none is.
+        output: which of the model's outputs the error is of, from 0.
+        left_out: share of such reports that do not name the true value, by rounding or by noise; None where that is not known.
     """
 
     row: tuple[tuple[str, str], ...]
@@ -362,6 +364,8 @@ class Example:
     levels: tuple[str, ...] = ()
     boxes: Boxes | None = None
     number: SentNumber | None = None
+    rounded: float | None = None
+    output: int = 0
     left_out: float | None = None
 
 

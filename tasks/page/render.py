@@ -204,12 +204,20 @@ def _true_answer(run: Run, example: Example) -> Sentence:
     kind = "Part" if summary.has_groups(run) else "Group"
     if true is not None:
         return say("example apart", kind=kind, cell=example.cell + 1, value=true)
-    cell, level = example.cell + 1, example.levels[example.level]
-    if run.model.figure == "correction":
-        return say("example error", kind=kind, cell=cell, level=level)
-    if run.label == "class":
-        return say("example class", kind=kind, cell=cell, level=level)
-    return say("example number", kind=kind, cell=cell, level=unit.with_name(level))
+    cell, exact = example.cell + 1, example.rounded
+    if exact is None:
+        return say("example class", kind=kind, cell=cell, level=example.levels[example.level])
+    if run.model.figure != "correction":
+        return say("example number", kind=kind, cell=cell, value=unit.value(exact))
+    size = units.label_unit(run, signed=True).estimate(Estimate(value=abs(exact)), with_unit=True)
+    return say(
+        "example error",
+        kind=kind,
+        cell=cell,
+        output=run.model.outputs[example.output],
+        size=size.lstrip("+"),
+        side="low" if exact > 0 else "high",
+    )
 
 
 def draw_scores(run: Run) -> Chart:

@@ -30,17 +30,82 @@ OF_FILES = {
 """What a file of reports says of itself, and of no person."""
 
 
+def typical(run: Run) -> tuple[np.ndarray, float]:
+    """The typical public row as a holder has it, [1, columns], and its label."""
+    rows, labels = run.public
+    values, at = [], 0
+    for feature in run.model.encoding.features:
+        columns = rows[:, at : at + len(feature.names)]
+        at += len(feature.names)
+        if hasattr(feature, "levels"):
+            values.append(float(np.nansum(columns[:, : len(feature.levels)], axis=0).argmax()))
+            continue
+        middle = feature.minimum + float(np.nanmedian(columns[:, 0])) * (feature.maximum - feature.minimum)
+        middle = float(round(middle)) if feature.column in run.facts["whole"] else float(f"{middle:.3g}")
+        values.append(min(max(middle, feature.minimum), feature.maximum))
+    label = float(np.bincount(labels).argmax()) if run.classes else float(f"{np.median(labels):.3g}")
+    return np.array([values]), label
+
+
+def true_answer(run: Run) -> tuple[int, float, list[float]]:
+    """The typical row's own cell, and the number, or the public model's error on it, before any coin; and the levels of a report.
+
+    Of several classes the error is that of the row's own. A class is a level already.
+    """
+    protocol, (raw, label) = run.protocol, typical(run)
+    cell, levels = int(protocol.cells(raw)[0]), protocol.mechanism.n_levels
+    if not protocol.numeric:
+        return cell, label, [float(level) for level in range(levels)]
+    low, high = protocol.label_range
+    if protocol.base is not None:
+        labels = np.array([label if protocol.base.labels == () else int(label)])
+        errors = protocol.base.all_residuals(protocol.encoding, raw, labels)[0]
+        label = float(errors[int(label) if errors.size > 1 else 0])
+    return cell, label, np.linspace(low, high, levels).tolist()
+
+
+def check_truth(run: Run) -> list[str]:
+    """Whether the box that is drawn as the truth is the row's own cell, and the level that is nearest to its number or error
+    before any coin; so that no coin is called the truth.
+    """
+    if isinstance(run.chain, RoundsChain):
+        return []  # nothing is rounded before its mechanism
+    example, (cell, exact, levels) = run.facts["privacy"]["example"], true_answer(run)
+    faults = [] if example["cell"] == cell else [f"the truth is in cell {example['cell']}, not {cell}"]
+    if example["number"]:
+        clipped = min(max(exact, levels[0]), levels[-1])
+        is_so = abs(example["number"]["true"] - clipped) <= 1e-9 * max(abs(clipped), 1.0)
+        return faults + ([] if is_so else [f"the true number is {example['number']['true']}, not {exact}"])
+    off = [abs(level - min(max(exact, levels[0]), levels[-1])) for level in levels]
+    if off[example["level"]] > min(off) + 1e-9:
+        faults.append(f"the truth is level {example['level']} of {levels}, where it is {exact}")
+    said = next(
+        one.text for one in run.page.every("span") if one.attributes.get("data-says", "")[:8] == "example "
+    )
+    if run.protocol.base is not None and f"too {'low' if exact > 0 else 'high'}" not in said:
+        faults.append(f"{said!r} of an error of {exact}")
+    return faults
+
+
 def example_cell(run: Run) -> float:
     """The cell of the typical row."""
     example, protocol = run.facts["privacy"]["example"], run.protocol
     assert 0 <= example["cell"] < protocol.n_cells
     assert example["number"] or example["levels"][example["level"]]
-    return float(example["cell"] + 1)
+    return float(true_answer(run)[0] + 1)
 
 
 def example_number(run: Run) -> float:
     """What the typical row would send without noise."""
-    return float(run.facts["privacy"]["example"]["number"]["true"])
+    if isinstance(run.chain, RoundsChain):
+        return float(run.facts["privacy"]["example"]["number"]["true"])
+    return float(np.clip(true_answer(run)[1], *run.protocol.label_range))
+
+
+def example_rounded(run: Run) -> float:
+    """The number, or the size of the error in points of 100 or the label's unit, that each report rounds."""
+    exact = true_answer(run)[1]
+    return exact if run.protocol.base is None else abs(exact) * (100.0 if run.classes else 1.0)
 
 
 def example_answer(run: Run) -> tuple[float | None, ...]:
@@ -113,7 +178,7 @@ def check_report(run: Run) -> list[str]:
     """Whether what is drawn as reports are twelve that a holder with the drawn answer can send, and leave the truth out as often
     as they must; and whether the holder is the typical public one.
     """
-    drawn, faults = run.page.every("svg", "bits"), check_number(run) + check_typical(run)
+    drawn, faults = run.page.every("svg", "bits"), check_number(run) + check_typical(run) + check_truth(run)
     if not drawn:
         return faults
     if len(drawn) != 1 + REPORTS:
@@ -144,11 +209,21 @@ def check_report(run: Run) -> list[str]:
 
 
 def share_kept(run: Run) -> float | None:
-    """The chance that a report names the true value, from the mechanism's integers; None where noise is added, or in rounds."""
+    """The chance over both coins, of rounding and of the mechanism's integers, that a report names the true value; None where
+    noise is added, or in rounds.
+    """
     if isinstance(run.chain, RoundsChain) or run.protocol.mechanism.n_levels != run.protocol.n_classes:
         return None
-    figures = run.protocol.mechanism.describe().figures
-    return float(figures["p"] * figures.get("label_p", 1.0)) if "p" in figures else None
+    figures, (_, exact, levels) = run.protocol.mechanism.describe().figures, true_answer(run)
+    if "p" not in figures:
+        return None
+    away = min(abs(level - min(max(exact, levels[0]), levels[-1])) for level in levels)
+    missed = away / (levels[1] - levels[0])  # the chance of rounding to the other of two neighbours
+    of_label = figures.get("label_p", 1.0)
+    apart = figures["p"] * (1.0 - of_label) / (len(levels) - 1)
+    return float(
+        (1 - missed) * figures["p"] * of_label + missed * (apart if "label_p" in figures else figures["q"])
+    )
 
 
 def check_typical(run: Run) -> list[str]:

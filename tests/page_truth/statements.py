@@ -68,6 +68,7 @@ from page_truth.report import (
     example_answer,
     example_cell,
     example_number,
+    example_rounded,
     share_kept,
 )
 from page_truth.tables import check_rows, check_sums, check_table
@@ -306,8 +307,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "table cut": lambda run: (400.0, float(len(run.facts["description"]["cells"]))),
     "who row": lambda run: (2 * epsilon(run),),
     "example class": lambda run: (example_cell(run),),
-    "example error": lambda run: (example_cell(run),),
-    "example number": lambda run: (example_cell(run), None),
+    "example error": lambda run: (example_cell(run), example_rounded(run)),
+    "example number": lambda run: (example_cell(run), example_rounded(run)),
     "example apart": lambda run: (example_cell(run), example_number(run)),
     "example answer": example_answer,
     "boxes drawn": lambda run: (

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chain import Chain, RoundsChain, fares, fares_config, rides, rides_config, shells, shells_config
+from chain import Chain, RoundsChain, fares, fares_config, mended, rides, rides_config, shells, shells_config
 from numpy.typing import NDArray
 
 from ldptree.coins import Words
+from ldptree.errors import ConfigError
 from ldptree.mechanisms import MECHANISMS
 from ldptree.protocol.protocol import Protocol
 from storage.store import Store
@@ -138,6 +139,68 @@ def test_a_number_that_is_sent_apart_is_drawn_beside_its_cell(tmp_path: Path, me
         at = 2 * example.boxes.cells.index(example.cell) + 1
         own = [float(report[at].replace("\u2212", "-")) for report in example.boxes.reports]
         assert shares - 0.5 == pytest.approx(np.array(own), abs=0.051)
+
+
+def _error(chain: Chain, protocol: Protocol, row: TypicalRow) -> float:
+    """The public model's error on a row, of several classes on the row's own; or the number itself."""
+    if protocol.base is None:
+        return row.label
+    labels = np.array([row.label if chain.config.is_numeric else int(row.label)])
+    errors = protocol.base.all_residuals(protocol.encoding, row.values, labels)[0]
+    return float(errors[int(row.label) if errors.size > 1 else 0])
+
+
+@pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if "laplace" not in name])
+@pytest.mark.parametrize(
+    "kind", ["an error", "an error of three classes", "an error of a number", "a number"]
+)
+def test_what_a_coin_rounds_is_no_truth_and_both_coins_leave_it_out_as_often_as_is_said(
+    rounded: dict[str, Chain], kind: str, mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The truth is the level nearest to the exact error or number. Of 4,000 within 5 standard deviations."""
+    chain = rounded[kind]
+    protocol = read_protocol(chain.store, chain.protocol)
+    sent = MECHANISMS[mechanism].for_budget(2.0, protocol.n_cells, protocol.n_classes)
+    try:
+        protocol = replace(protocol, mechanism=sent, epsilon=2.0)
+    except ConfigError:
+        pytest.skip("it carries no such number")
+    row = _typical(chain, protocol.encoding, getattr(protocol.base, "labels", ()))
+    exact, monkey = _error(chain, protocol, row), monkeypatch
+    monkey.setattr("tasks.example.REPORTS", 4_000)
+    example = draw_example(protocol, row, chain.config.dataset)
+    assert example is not None
+    assert example.boxes is not None
+    if example.number is not None:
+        assert example.number.true == exact
+        return
+    levels = np.linspace(*protocol.label_range, protocol.n_classes)
+    assert example.rounded == exact
+    assert example.level == np.abs(levels - exact).argmin()
+    boxes = example.boxes
+    own = boxes.cells.index(example.cell) * len(boxes.levels) + boxes.levels.index(example.level)
+    kept = 1.0 - (example.left_out or 0.0)
+    named = np.mean([report[own] == "x" for report in boxes.reports])
+    assert abs(named - kept) < 5 * np.sqrt(kept * (1 - kept) / 4_000)
+
+
+@pytest.fixture(scope="module")
+def rounded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
+    folder = tmp_path_factory.mktemp("rounded")
+    three = np.array(["app", "card", "cash"])[np.random.default_rng(2).choice(3, 900, p=(0.2, 0.5, 0.3))]
+    of_three = {"positive": None, "classes": ["app", "card", "cash"]}
+    paths = (
+        rides(folder / "a.csv", 900, 1),
+        rides(folder / "b.csv", 900, 1, paid=three),
+        fares(folder / "c.csv", 900, 1),
+    )
+    configs = {
+        "an error": mended(rides_config, paths[0], evaluate=False),
+        "an error of three classes": mended(rides_config, paths[1], dataset=of_three, evaluate=False),
+        "an error of a number": mended(fares_config, paths[2], evaluate=False),
+        "a number": fares_config(paths[2], evaluate=False),
+    }
+    return {kind: Chain(Store(folder / kind), config) for kind, config in configs.items()}
 
 
 @pytest.mark.parametrize(
