@@ -30,7 +30,7 @@ from tasks.scoring.trees import score_classes, score_regression
 from tasks.step import step
 
 
-@step("evaluate", version="10", home="simulation", says="scores on private rows kept aside")
+@step("evaluate", version="11", home="simulation", says="scores on private rows kept aside")
 def evaluate(
     draft: Draft,
     *,

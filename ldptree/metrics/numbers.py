@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldptree.errors import DataError
-from ldptree.metrics.classes import Z_95
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +82,13 @@ def compare_numbers(labels: Floats, answers: Mapping[str, Floats]) -> dict[str, 
 
 
 def _mean_and_half(values: Floats) -> tuple[float, float]:
-    return float(values.mean()), Z_95 * float(values.std()) / math.sqrt(values.size)
+    """Return the mean and half of Student's 95 % interval of it. Raises DataError of a single row."""
+    from scipy.special import stdtrit
+
+    if values.size < 2:
+        raise DataError("scores: there is one row to score; hold back more rows")
+    reach = float(stdtrit(values.size - 1, 0.975)) * float(values.std(ddof=1))
+    return float(values.mean()), reach / math.sqrt(values.size)
 
 
 def bins_of(labels: Floats, predictions: Floats) -> list[dict[str, float | int]]:

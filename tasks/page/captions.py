@@ -49,6 +49,7 @@ SAYS = {
     "use public": "Use {reference}, which needs no reports.",
     "ask more": "Ask more people, or set a larger ε: “ldptree plan” says how many.",
     "too few": "But {few} to rely on that.",
+    "redrawn": "With fresh noise, {better} of {draws} repeats beat {reference}.",
     "one prediction": "One prediction for everybody, chosen in hindsight, gives {result}.",
     "one thing": "Almost all of the gain is the average: “{output}” from {before} to {after}",
     "expects class": "The public model expects {before} of private {nouns} to be “{output}”.",
@@ -93,8 +94,8 @@ SAYS = {
     # cards
     "gain": "{gain} (95{narrow}% interval {low} to {high}) against {reference}, the best that public rows give. Grey band: "
     "±{margin} counts as none.",
-    "gain of errors": "{gain} {than} error (95{narrow}% interval {low} to {high}) than {reference}, the best of public rows. "
-    "Grey band: ±{margin} of the squared error counts as none.",
+    "gain of errors": "{gain} of typical error (95{narrow}% interval {low} to {high}; less is better) beside {reference}, "
+    "the best of public rows. Grey band: ±{margin} counts as none.",
     "log loss": "Log loss got worse: {before} to {after}.",
     "people": "{new} of {n} new",
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",
@@ -301,7 +302,7 @@ METRICS = {
     "balanced_accuracy": "Balanced",
     "auc": "AUC",
     "log_loss": "Log loss",
-    "mse": "Mean squared error",
+    "rmse": "Typical error",
     "mae": "Mean error",
     "r2": "R²",
 }

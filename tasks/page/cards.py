@@ -145,8 +145,8 @@ def _find_figure(run: Run) -> tuple[float | None, Span, str, str]:
     """Return the figure of a run that a campaign is followed by, its ends, the figure in words, and what it is of."""
     if run.scores:
         ours = run.scores.ours
-        about = METRICS["accuracy" if run.label == "class" else "mse"]
-        return ours.figure, ours.interval, units.score_unit(run).value(ours.figure), f"{about}."
+        about = METRICS["accuracy" if run.label == "class" else "rmse"]
+        return ours.figure, ours.interval, units.label_unit(run).value(ours.figure), f"{about}."
     average = None if run.failure else summary.find_average(run)
     if average is None:
         return None, Span(low=0.0, high=0.0), "", ""

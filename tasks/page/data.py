@@ -31,7 +31,7 @@ ORDER = (
     "non_private",
 )
 """Models in a reader's order of comparison, with references first, then public models, ours and limits."""
-METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "mse", "mae", "r2")
+METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "rmse", "mae", "r2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class Score:
 
     Attributes:
         key: "ours", or a baseline.
-        metrics: figures by name; the chief one is the accuracy, or the mean squared error.
+        metrics: figures by name; the chief one is the accuracy, or the typical error (the root of the mean square).
         interval: 95 % interval of the chief figure over test rows.
         spread: 5 % to 95 % of it over redraws of the noise; ours only.
         lead: 95 % interval of how far ours is ahead of this one, paired on the same rows; positive: ours is better.
@@ -125,7 +125,7 @@ class Score:
     @property
     def figure(self) -> float:
         """The chief figure."""
-        return self.metrics.get("accuracy", self.metrics.get("mse", math.nan))
+        return self.metrics.get("accuracy", self.metrics.get("rmse", math.nan))
 
     @property
     def role(self) -> str:
@@ -239,8 +239,12 @@ class Scores:
 
     @classmethod
     def of(cls, content: Mapping[str, Any], caps: Mapping[str, str]) -> Self:
-        """Read `scores.json`. `caps` says how many rows a baseline read, if it read fewer."""
-        redraws = sorted(content["redraws"])
+        """Read `scores.json`, of numbers with typical errors in place of mean squares.
+
+        `caps` says how many rows a baseline read, if it read fewer.
+        """
+        typical = _typical if "mse" in content["scores"]["ours"] else float
+        redraws = sorted(map(typical, content["redraws"]))
         models = tuple(_score(key, record, redraws, caps) for key, record in content["scores"].items())
         bins = tuple(Bin(**record) for record in content.get("bins", ()))
         return cls(
@@ -251,26 +255,37 @@ class Scores:
             bins=bins,
             n_few=content["n_test"] - sum(each.n for each in bins) if bins else 0,
             cells=tuple(
-                None if record is None else CellTest(**record) for record in content.get("cells", ())
+                None
+                if record is None
+                else CellTest(n=record["n"], public=typical(record["public"]), ours=typical(record["ours"]))
+                for record in content.get("cells", ())
             ),
             epsilons=tuple(
-                AtEpsilon(epsilon=record["epsilon"], draws=tuple(sorted(record["redraws"])))
+                AtEpsilon(epsilon=record["epsilon"], draws=tuple(sorted(map(typical, record["redraws"]))))
                 for record in content.get("epsilons", ())
             ),
         )
 
 
+def _typical(square: float) -> float:
+    return math.sqrt(max(square, 0.0))
+
+
 def _score(key: str, record: Mapping[str, Any], redraws: Sequence[float], caps: Mapping[str, str]) -> Score:
-    spread = None
+    spread, interval, lead = None, record["interval"], record.get("lead")
+    if square := record.get("mse"):
+        record = {**record, "rmse": _typical(square)}
+        interval = [_typical(end) for end in interval]
+        lead = lead and [record["rmse"] - _typical(square - end) for end in lead]
     if key == "ours" and redraws:
         last = len(redraws) - 1
         spread = Span(low=redraws[round(0.05 * last)], high=redraws[round(0.95 * last)])
     return Score(
         key=key,
         metrics={name: record[name] for name in METRICS if record.get(name) is not None},
-        interval=Span(low=record["interval"][0], high=record["interval"][1]),
+        interval=Span(low=interval[0], high=interval[1]),
         spread=spread,
-        lead=Span(low=record["lead"][0], high=record["lead"][1]) if record.get("lead") else None,
+        lead=Span(low=lead[0], high=lead[1]) if lead else None,
         note=caps.get(key, ""),
         confusion=tuple(tuple(row) for row in record.get("confusion", ())),
     )

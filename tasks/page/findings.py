@@ -26,8 +26,8 @@ from tasks.page.captions import (
 )
 from tasks.page.data import AtEpsilon, Check, Privacy, Run, Score
 from tasks.page.privacy import BEFORE, list_actors, say_mechanism, say_question
-from tasks.page.summary import FEW_CLASSES, find_reference, has_groups, name_score, say_rows
-from tasks.page.units import Unit, cell_unit, label_unit, say_path, score_unit
+from tasks.page.summary import FEW_CLASSES, count_better, find_reference, has_groups, name_score, say_rows
+from tasks.page.units import Unit, cell_unit, label_unit, say_path
 
 MOST_CLASSES = 5
 """Of a node of the tree, outputs that are written."""
@@ -178,7 +178,7 @@ def _tabulate_cell(run: Run, number: int, cell: Cell) -> dict[str, str | None]:
     weight = None if cell.private_weight is None else units.percent(cell.private_weight, 0)
     row |= {"Weight of reports": weight, "Rests on": BASIS[cell.rests_on], "Says": cell.decision or None}
     if run.scores and any(run.scores.cells):
-        test, write = run.scores.cells[number], score_unit(run)
+        test, write = run.scores.cells[number], label_unit(run)
         row["Kept aside"] = units.count(test.n) if test else "few"
         row["Public model"] = write.value(test.public) if test else None
         row["Ours"] = write.value(test.ours) if test else None
@@ -292,7 +292,7 @@ def tabulate_strip(run: Run) -> Table | None:
             [unit.value(find.median).lstrip("+") if is_possible(run, find) else "none"] for find in points
         ]
     else:
-        unit, reference = score_unit(run), find_reference(run)
+        unit, reference = label_unit(run), find_reference(run)
         heads = ["ε", "Median", "Range"]
         cells = []
         for point in points:
@@ -316,7 +316,7 @@ def say_strip(run: Run) -> list[Sentence]:
         return [say("strip finds", nouns=run.nouns, times=units.count(10 * POWER))]
     if run.scores is None:
         return []
-    better = "" if run.label == "class" else " Lower is better."
+    better = "" if run.label == "class" else " Typical errors: lower is better."
     sentences, reference = [say("strip", better=better)], find_reference(run)
     if reference is None:
         return sentences
@@ -330,12 +330,6 @@ def say_strip(run: Run) -> list[Sentence]:
     return [*sentences, say("strip every", least=f"{least:.6g}", reference=name)]
 
 
-def count_better(run: Run, at_epsilon: AtEpsilon, reference: Score) -> int:
-    """Count the draws that are better than another model's figure."""
-    sign = 1 if run.label == "class" else -1
-    return sum(sign * (draw - reference.figure) > 0 for draw in at_epsilon.draws)
-
-
 def say_metric(run: Run, score: Score, key: str) -> str:
     """One figure of a model; a dash where it has none."""
     if key not in score.metrics:
@@ -343,14 +337,12 @@ def say_metric(run: Run, score: Score, key: str) -> str:
     value = score.metrics[key]
     if key in ("accuracy", "balanced_accuracy"):
         return units.percent(value)
-    if key == "mse":
-        return score_unit(run).bare(value)
-    return Unit("number", run.label_sd, run.unit).value(value) if key == "mae" else units.decimal(value)
+    return label_unit(run).value(value) if key in ("rmse", "mae") else units.decimal(value)
 
 
 def say_interval(run: Run, score: Score) -> str:
     """The interval of the chief figure."""
-    unit = score_unit(run)
+    unit = label_unit(run)
     low, high = unit.bare(score.interval.low), unit.bare(score.interval.high)
     return f"{units.once(low, high)}–{high}"
 

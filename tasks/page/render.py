@@ -223,7 +223,7 @@ def _true_answer(run: Run, example: Example) -> Sentence:
 def draw_scores(run: Run) -> Chart:
     """Return every model with its figure and interval, and ours with the spread of redraws."""
     assert run.scores is not None
-    unit = units.score_unit(run)
+    unit = units.label_unit(run)
     rows = [
         Track(
             name=summary.name_score(run, score),
@@ -290,7 +290,7 @@ def _limit(run: Run) -> tuple[Score | None, str, str]:
 def _note_scores(run: Run) -> list[Sentence]:
     """Say how far redraws of the noise spread, or why there are none, and what got worse."""
     assert run.scores is not None
-    spread, unit = run.scores.ours.spread, units.score_unit(run)
+    spread, unit = run.scores.ours.spread, units.label_unit(run)
     notes = [say("no strip")] if run.privacy.features and spread is None else []
     if spread is not None:
         last = run.scores.redraws - 1

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tasks.page import summary, units
 from tasks.page.captions import Sentence, say
 from tasks.page.charts import Axis
-from tasks.page.data import Run, Span
+from tasks.page.data import Run, Score, Span
+from tasks.page.units import label_unit
 
 LABEL = 24.0
 """Percent of the ruler's width that a label takes at most, on a screen where labels stand over their marks."""
 MOST_LETTERS = 34
 """Letters of a label, which has two lines."""
+ROLES = {"reference": "pub", "ours": "ours"}
+"""Roles of marks by their key; of others it is "ref"."""
 
 
 @dataclass(frozen=True)
@@ -81,32 +83,32 @@ def draw_ruler(run: Run) -> Ruler | None:
     reference = summary.find_reference(run)
     if reference is None or reference.lead is None:
         return None
-    is_class, unit, ours = run.label == "class", summary.figure_unit(run), run.scores.ours
-    before, after = units.apart(
-        summary.typical(run, reference.figure), summary.typical(run, ours.figure), unit
-    )
-
-    def at(figure: float) -> float:
-        return figure if is_class else -math.sqrt(max(figure, 0.0))
-
-    sign, small = 1.0 if is_class else -1.0, summary.margin(run, reference)
+    is_class, unit, ours = run.label == "class", label_unit(run), run.scores.ours
+    more = units.tell_apart(reference.figure, ours.figure, unit)
+    sign = 1.0 if is_class else -1.0
     marks = [
-        Mark(units.cut(summary.name_score(run, score), MOST_LETTERS), text, at(score.figure), role)
-        for score, text, role in ((reference, before, "pub"), (ours, after, "ours"))
+        Mark(units.cut(name, MOST_LETTERS), unit.value(figure, more), sign * figure, ROLES.get(key, "ref"))
+        for key, name, figure in _compare(run, reference)
     ]
-    noiseless, constant = run.scores.find("no_noise"), summary.find_constant(run)
-    others = [(constant, summary.name_constant(run))]
-    others += [(noiseless.figure, summary.name_score(run, noiseless))] if noiseless else []
-    marks += [
-        Mark(units.cut(name, MOST_LETTERS), unit.value(summary.typical(run, figure)), at(figure), "ref")
-        for figure, name in others
-        if figure is not None
-    ]
-    band = _span(at(reference.figure - small), at(reference.figure + small))
-    gain = _span(*(at(reference.figure + sign * end) for end in (reference.lead.low, reference.lead.high)))
-    interval = _span(at(ours.interval.low), at(ours.interval.high))
+    small = summary.margin(run, reference)
+    band = _span(sign * (reference.figure - small), sign * (reference.figure + small))
+    before = sign * reference.figure
+    gain = _span(before + reference.lead.low, before + reference.lead.high)
+    interval = _span(sign * ours.interval.low, sign * ours.interval.high)
     caption = say("ruler" if is_class else "ruler errors", nouns=run.nouns, n=units.count(run.scores.n))
     return _lay(run, caption, marks, interval, band, gain)
+
+
+def _compare(run: Run, reference: Score) -> list[tuple[str, str, float]]:
+    """Key, name and figure of each model on the ruler: the best of public rows first, then ours and what else there is, once."""
+    assert run.scores is not None
+    others = [run.scores.find(key) for key in ("public_only", "no_noise")]
+    scores = [reference, run.scores.ours, *(one for one in others if one and one is not reference)]
+    models = [(score.key, summary.name_score(run, score), score.figure) for score in scores]
+    constant = summary.find_constant(run)
+    if constant is not None and (reference.key not in summary.CONSTANTS or constant != reference.figure):
+        models.append(("constant in hindsight", summary.name_constant(run), constant))
+    return [("reference", *models[0][1:]), *models[1:]]
 
 
 def _rule_averages(run: Run) -> Ruler | None:

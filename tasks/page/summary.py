@@ -15,16 +15,14 @@ from ldptree.families import FEWEST_FOR_A_MODEL
 from ldptree.models.description import Cell, Estimate
 from tasks.page import units
 from tasks.page.captions import CLAIMS, Sentence, name_model, say
-from tasks.page.data import Failure, Run, Score, Span
-from tasks.page.units import Unit, label_unit, score_unit
+from tasks.page.data import AtEpsilon, Failure, Run, Score, Span
+from tasks.page.units import Unit, label_unit
 
-MARGIN_SHARE, MARGIN_PART = 0.002, 0.01
-"""Differences that count as none, of accuracy and as a part of the opponent's mean squared error."""
+MARGIN_SHARE, MARGIN_PART = 0.002, 0.005
+"""Differences that count as none, of accuracy and as a part of the opponent's typical error."""
 OPPONENTS = ("public_only", "public_tree", "public_forest", "majority", "constant")
 """Models that public rows alone give."""
 CONSTANTS = ("constant", "majority")
-FEWEST_SCORED = 100
-"""With fewer held-back rows nothing is advised. Two models that agree on n of them may differ on 3/n of all."""
 MOST_LEAD = 2
 FEW_CLASSES = 3
 """Classes that a question names."""
@@ -72,7 +70,9 @@ def find_constant(run: Run) -> float | None:
         return None
     if run.label != "class":
         explained = ours.metrics.get("r2", -math.inf)
-        return min(scored.figure, ours.figure / (1.0 - explained)) if explained < 1.0 else scored.figure
+        return (
+            min(scored.figure, ours.figure / math.sqrt(1.0 - explained)) if explained < 1.0 else scored.figure
+        )
     counts = [sum(row) for row in ours.confusion]
     return max(scored.figure, max(counts) / run.scores.n) if counts else scored.figure
 
@@ -119,7 +119,7 @@ def headline(run: Run) -> Sentence:
     reference = find_reference(run)
     if run.scores is None or reference is None:
         if run.scores is not None:
-            ours = _say_result(run, figure_unit(run).value(typical(run, run.scores.ours.figure)))
+            ours = _say_result(run, label_unit(run).value(run.scores.ours.figure))
             return say("alone", target=run.target, ours=ours)
         if average := find_average(run):
             before, after = units.apart(average.before, average.after, average.unit)
@@ -127,9 +127,7 @@ def headline(run: Run) -> Sentence:
         key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[is_found]
         key = "unscored blind" if is_found is False and is_blind(run) else key
         return say(key, people=people, nouns=run.nouns, target=run.target)
-    before, ours = units.apart(
-        typical(run, reference.figure), typical(run, run.scores.ours.figure), figure_unit(run)
-    )
+    before, ours = units.apart(reference.figure, run.scores.ours.figure, label_unit(run))
     return say(
         verdict(run),
         nouns=run.nouns,
@@ -139,16 +137,6 @@ def headline(run: Run) -> Sentence:
         ours=ours,
         before=before,
     )
-
-
-def typical(run: Run, figure: float) -> float:
-    """Return the share predicted correctly as it is; of a mean squared error the typical error, in the label's unit."""
-    return figure if run.label == "class" else math.sqrt(figure)
-
-
-def figure_unit(run: Run) -> Unit:
-    """Return the unit of what `typical` gives."""
-    return score_unit(run) if run.label == "class" else label_unit(run)
 
 
 def _say_result(run: Run, figure: str) -> str:
@@ -178,8 +166,11 @@ def advise(run: Run) -> list[Sentence]:
     sentences = [say({"better": "use ours", "close": "ask more"}.get(key, "use public"), reference=name)]
     if key != "close" and (few := _say_few(run, is_good=key == "alike")):
         sentences = [say("too few", few=few)]
+    if own := next((one for one in run.scores.epsilons if one.epsilon == run.privacy.epsilon), None):
+        n = count_better(run, own, reference)
+        sentences.append(say("redrawn", better=n, draws=len(own.draws), reference=name))
     if not beats_constant(run) and reference.key not in CONSTANTS:
-        before = figure_unit(run).value(typical(run, find_constant(run) or math.nan))
+        before = label_unit(run).value(find_constant(run) or math.nan)
         sentences.append(say("one prediction", result=_say_result(run, before)))
     return sentences
 
@@ -188,11 +179,8 @@ def _say_few(run: Run, *, is_good: bool) -> str:
     """Say which rows are too few to advise against reports, or "" if there are enough. `is_good` is set if the
     reference is as good as ours, not better.
     """
-    assert run.scores is not None
     if run.n_public < FEWEST_FOR_A_MODEL:
         return f"{units.plural(run.n_public, f'public {run.noun} is', f'public {run.nouns} are')} too few"
-    if run.scores.n < FEWEST_SCORED:
-        return f"{units.plural(run.scores.n, f'{run.noun} kept aside is', f'{run.nouns} kept aside are')} too few"
     if not (is_good and is_blind(run)):
         return ""
     return f"{units.plural(run.n_private, 'report is', 'reports are')} too few"
@@ -456,33 +444,35 @@ def is_shared(cells: tuple[Cell, ...]) -> bool:
 
 
 def gain(run: Run) -> list[Sentence]:
-    """Say how much better it is than the best model of public rows, beside the margin; of errors by the typical one."""
+    """Say how far it is from the best model of public rows, beside the margin: the difference of the figures that are shown."""
     reference = find_reference(run)
     if run.scores is None or reference is None or reference.lead is None:
         return []
-    is_class, before = run.label == "class", typical(run, reference.figure)
-
-    def ahead(lead: float) -> float:
-        return lead if is_class else before - math.sqrt(max(reference.figure - lead, 0.0))
-
-    change = (typical(run, run.scores.ours.figure) - before) * (1 if is_class else -1)
-    steps = (change, ahead(reference.lead.low), ahead(reference.lead.high))
-    if not is_class and change < 0:  # more error, and no negative less
-        steps = (-change, -steps[2], -steps[1])
-    size, *ends = units.alike(steps, label_unit(run, signed=is_class))
+    is_class, unit = run.label == "class", label_unit(run)
+    before, after, lead = reference.figure, run.scores.ours.figure, reference.lead
+    more = units.tell_apart(before, after, unit)
+    change = unit.rounded(after, more) - unit.rounded(before, more)
+    ends = (lead.low, lead.high) if is_class else (-lead.high, -lead.low)
+    signed = label_unit(run, signed=True)
+    size, low, high = units.alike((change, *ends), signed, more)
     return [
         say(
             "gain" if is_class else "gain of errors",
-            gain=f"{size}{units.FIXED}points" if is_class else label_unit(run).with_name(size),
-            than="more" if change < 0 else "less",
+            gain=f"{size}{units.FIXED}points" if is_class else signed.with_name(size),
             reference=name_score(run, reference, in_sentence=True),
-            low=ends[0],
-            high=ends[1],
+            low=low,
+            high=high,
             margin=f"{units.decimal(100 * MARGIN_SHARE, 1)}{units.FIXED}points"
             if is_class
-            else units.percent(MARGIN_PART, 0),
+            else units.percent(MARGIN_PART, 1),
         )
     ]
+
+
+def count_better(run: Run, at_epsilon: AtEpsilon, reference: Score) -> int:
+    """Count the draws that are better than another model's figure."""
+    sign = 1 if run.label == "class" else -1
+    return sum(sign * (draw - reference.figure) > 0 for draw in at_epsilon.draws)
 
 
 def costs(run: Run) -> list[Sentence]:
@@ -491,8 +481,8 @@ def costs(run: Run) -> list[Sentence]:
     if run.scores is None or reference is None:
         return []
     sentences = []
-    unit = Unit("points") if run.label == "class" else score_unit(run)
-    named = "\u00a0points" if run.label == "class" else ""
+    unit = Unit("points") if run.label == "class" else label_unit(run)
+    named = "\u00a0points" if run.label == "class" else f"\u00a0{run.unit}" if run.unit else ""
     sign = 1 if run.label == "class" else -1
     before, after = (score.metrics.get("log_loss") for score in (reference, run.scores.ours))
     if before is not None and after is not None and round(after, 3) > round(before, 3):

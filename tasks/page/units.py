@@ -203,17 +203,20 @@ def once(first: str, second: str) -> str:
     )
 
 
+def tell_apart(value: float, other: float, write: Unit) -> int:
+    """Return how many decimals more than usual tell two figures apart, at most three."""
+    differ = (more for more in range(MOST_MORE) if write.bare(value, more) != write.bare(other, more))
+    return next(differ, 0 if value == other else MOST_MORE)
+
+
 def apart(value: float, other: float, write: Unit) -> tuple[str, str]:
     """Two figures with as many decimals as tell them apart, at most three more than usual."""
-    for more in range(MOST_MORE + 1):
-        pair = write.value(value, more=more), write.value(other, more=more)
-        if pair[0] != pair[1] or value == other:
-            break
-    return pair
+    more = tell_apart(value, other, write)
+    return write.value(value, more), write.value(other, more)
 
 
-def alike(values: Sequence[float], write: Unit) -> list[str]:
-    """Figures without their unit, with as many decimals as show that none but a zero is one, at most three more than usual."""
+def alike(values: Sequence[float], write: Unit, least: int = 0) -> list[str]:
+    """Figures without their unit, with as many decimals as show that none but a zero is one, `least` to three more than usual."""
 
     def show(more: int) -> list[str]:
         return [write.bare(value, more) for value in values]
@@ -221,7 +224,9 @@ def alike(values: Sequence[float], write: Unit) -> list[str]:
     def seen(figures: Sequence[str]) -> int:
         return sum(any(digit in figure for digit in "123456789") for figure in figures)
 
-    return next(text for more in range(MOST_MORE + 1) if seen(text := show(more)) == seen(show(MOST_MORE)))
+    return next(
+        text for more in range(least, MOST_MORE + 1) if seen(text := show(more)) == seen(show(MOST_MORE))
+    )
 
 
 @dataclass(frozen=True)
@@ -247,6 +252,13 @@ class Unit:
             text = fixed(value / unit, digits_of(self.spread / unit) + more, signed=self.signed)
             return f"{text}{FIXED}{word}" if word else text
         return fixed(100 * value, 1 + more, signed=self.signed)
+
+    def rounded(self, value: float, more: int = 0) -> float:
+        """The number that the figure states."""
+        if self.kind == "number":
+            unit, _ = in_words(self.spread)
+            return round(value / unit, digits_of(self.spread / unit) + more) * unit
+        return round(100 * value, 1 + more) / 100
 
     def value(self, value: float, more: int = 0) -> str:
         """The figure with its unit."""
@@ -302,13 +314,6 @@ def cell_unit(run: Run) -> Unit:
 def scale(run: Run) -> float:
     """Return the factor of an axis's labels, which are percents of shares."""
     return 100.0 if run.label == "class" else 1.0
-
-
-def score_unit(run: Run) -> Unit:
-    """Return the unit of the chief score, which is the accuracy or the mean squared error."""
-    if run.label == "class":
-        return Unit("share")
-    return error_unit(score.figure for score in run.scores.models) if run.scores else Unit("number")
 
 
 def error_unit(errors: Iterable[float]) -> Unit:

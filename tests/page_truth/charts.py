@@ -10,19 +10,22 @@ from chain import RoundsChain
 from page_truth.agreement import compare, numbers
 from page_truth.artifacts import Run
 from page_truth.figures import (
+    as_chief,
     average_moved,
     best_constant,
     chief,
     clear_of,
+    constant_of,
     epsilon,
     found_from,
     guess,
+    interval_of,
     is_class,
+    lead_of,
     margin,
     n_private,
     ours,
     reference,
-    result,
     surely_from,
 )
 from page_truth.reading import Element, Scale, ends, mark
@@ -34,16 +37,11 @@ def check_marks(run: Run) -> list[str]:
     if run.scores is None:
         return []
     chart = run.page.first("div", "all")
-    axis = Scale.of(chart.first("svg", "ax"))
-    faults, scale = [], _scale(run)
+    axis, faults = Scale.of(chart.first("svg", "ax")), []
     for row, score in zip(chart.every("li"), in_order(run), strict=True):
         track = row.first("svg", "tr")
         low, high = ends(track, "iv")
-        drawn = (
-            (mark(track), chief(run, score)),
-            (low, scale * score["interval"][0]),
-            (high, scale * score["interval"][1]),
-        )
+        drawn = zip((mark(track), low, high), (chief(run, score), *interval_of(run, score)), strict=True)
         faults += [
             f"a mark of {row.text} stands at {axis.value(at)}, expected {value}"
             for at, value in drawn
@@ -62,14 +60,13 @@ def check_strip(run: Run) -> list[str]:
     for row, one in zip(drawn[0].every("li"), redraws, strict=True):
         places = sorted(float(dot.attributes["cx"].rstrip("%")) for dot in row.every("circle", "d"))
         is_none = run.scores is None and scale > 1 and one["redraws"][0] > 1.0
-        for place, value in zip(places, [] if is_none else sorted(one["redraws"]), strict=True):
-            if not axis.agrees(place, scale * value):
+        draws = sorted(as_chief(run, draw) if run.scores else scale * draw for draw in one["redraws"])
+        for place, value in zip(places, [] if is_none else draws, strict=True):
+            if not axis.agrees(place, value):
                 faults.append(
-                    f"a draw at epsilon {one['epsilon']} stands at {axis.value(place)}, not {scale * value}"
+                    f"a draw at epsilon {one['epsilon']} stands at {axis.value(place)}, not {value}"
                 )
-        stated = [one["epsilon"], *(scale * f(one["redraws"]) for f in (median, min, max))][
-            : 4 if run.scores else 2
-        ]
+        stated = [one["epsilon"], *(f(draws) for f in (median, min, max))][: 4 if run.scores else 2]
         said = [n for text in ("nm", "v", "in") for n in numbers(row.every("", text)[0].text, run)]
         faults += compare(f"at {row.text}", said, stated[:1] if is_none else stated)
         if ("us" in row.classes) != (one["epsilon"] == epsilon(run)):
@@ -204,20 +201,18 @@ def _ruled(run: Run) -> tuple[list[float], list[tuple[float, float]]]:
             return [], []
         before, after, low, high = average_moved(run)
         return [before, after], [(low, high)]  # type: ignore[list-item]
-    known, scale = reference(run), 100.0 if is_class(run) else 1.0
-    figures = [chief(run, known), chief(run, ours(run)), best_constant(run)]
-    if exact := run.scores["scores"].get("no_noise"):
-        figures.append(chief(run, exact))
-    sign = 1.0 if is_class(run) else -1.0
+    known, found = reference(run), run.scores["scores"]
+    shown = [known, ours(run), *(found[key] for key in ("public_only", "no_noise") if key in found)]
+    marks = [chief(run, score) for at, score in enumerate(shown) if score not in shown[:at]]
+    if known != constant_of(run) or best_constant(run) != chief(run, known):
+        marks.append(best_constant(run))
+    sign, before, small = 1.0 if is_class(run) else -1.0, chief(run, known), margin(run)
     spans = [
-        [scale * end for end in ours(run)["interval"]],
-        [chief(run, known) + sign * scale * end for end in known["lead"]],
-        [chief(run, known) + sign * scale * margin(run) for sign in (-1.0, 1.0)],
+        interval_of(run, ours(run)),
+        [before + sign * end for end in lead_of(run, known)],
+        [before - small, before + small],
     ]
-    marks = [result(run, figure) for figure in figures]
-    return marks, [
-        tuple(sorted((result(run, max(end, 0.0)) for end in span), reverse=sign < 0)) for span in spans
-    ]  # type: ignore[misc]
+    return marks, [tuple(sorted(span, reverse=sign < 0)) for span in spans]  # type: ignore[misc]
 
 
 def _strength(estimate: dict[str, Any]) -> float:

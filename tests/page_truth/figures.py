@@ -10,8 +10,9 @@ import numpy as np
 from chain import RoundsChain
 
 from ldptree.planning.detection import noncentrality, smallest_error
-from page_truth.agreement import Figures
+from page_truth.agreement import Figures, numbers
 from page_truth.artifacts import Run
+from page_truth.reading import number
 from tasks.artifacts import read_protocol, read_published
 
 
@@ -56,8 +57,8 @@ def reference(run: Run) -> dict[str, Any]:
 
 
 def margin(run: Run, other: dict[str, Any] | None = None) -> float:
-    """The difference from a model that counts as none."""
-    return 0.002 if is_class(run) else 0.01 * float((other or reference(run))["mse"])
+    """The difference from a model that counts as none, in points of 100 or as a typical error."""
+    return 0.2 if is_class(run) else 0.005 * chief(run, other or reference(run))
 
 
 def is_class(run: Run) -> bool:
@@ -65,7 +66,25 @@ def is_class(run: Run) -> bool:
 
 
 def chief(run: Run, score: dict[str, Any]) -> float:
-    return 100.0 * score["accuracy"] if is_class(run) else float(score["mse"])
+    """The share predicted correctly, in percent, or the typical error, which is the root of the mean square."""
+    return 100.0 * score["accuracy"] if is_class(run) else math.sqrt(score["mse"])
+
+
+def as_chief(run: Run, value: float) -> float:
+    """An accuracy or a mean square, as `chief` has it."""
+    return 100.0 * value if is_class(run) else math.sqrt(max(value, 0.0))
+
+
+def interval_of(run: Run, score: dict[str, Any]) -> list[float]:
+    """The interval of `chief`."""
+    return [as_chief(run, end) for end in score["interval"]]
+
+
+def lead_of(run: Run, score: dict[str, Any]) -> list[float]:
+    """The interval of how far ours is ahead of this model, by `chief`."""
+    if is_class(run):
+        return [100.0 * end for end in score["lead"]]
+    return [chief(run, score) - as_chief(run, score["mse"] - end) for end in score["lead"]]
 
 
 def constant_of(run: Run) -> dict[str, Any]:
@@ -79,19 +98,14 @@ def best_constant(run: Run) -> float:
     """The chief figure of that one, or of the best one on the rows held back."""
     known = chief(run, constant_of(run))
     if not is_class(run):
-        return min(known, chief(run, ours(run)) / (1.0 - ours(run)["r2"]))
+        return min(known, chief(run, ours(run)) / math.sqrt(1.0 - ours(run)["r2"]))
     counts = np.sum(ours(run)["confusion"], axis=1)
     return max(known, 100.0 * counts.max() / counts.sum())
 
 
-def result(run: Run, figure: float) -> float:
-    """What a heading says of a model: the share predicted correctly, or the root of the mean squared error."""
-    return figure if is_class(run) else math.sqrt(figure)
-
-
 def moved(run: Run) -> Figures:
     """Both models, from before to after."""
-    return result(run, chief(run, reference(run))), result(run, chief(run, ours(run)))
+    return chief(run, reference(run)), chief(run, ours(run))
 
 
 def ours_first(run: Run) -> Figures:
@@ -151,24 +165,28 @@ def n_same(run: Run) -> float:
 
 
 def gain(run: Run) -> Figures:
-    before, after = moved(run)
-    assert before is not None
-    assert after is not None
+    """The difference of the two figures that the ruler shows, which the heading has too; its interval; and the margin."""
+    shown = {
+        role: numbers(mark.first("b").text, run)[0]
+        for mark in run.page.every("li", "mk")
+        for role in ("pub", "ours")
+        if role in mark.classes
+    }
+    heading = numbers(run.page.first("h1").text, run)
+    assert [*shown.values()] in (heading, heading[::-1]), f"the ruler has {shown}, the heading {heading}"
+    change = number(shown["ours"]) - number(shown["pub"])
+    low, high = lead_of(run, reference(run))
     if is_class(run):
-        return after - before, 95.0, *(100.0 * end for end in reference(run)["lead"]), 0.2
-    low, high = (before - math.sqrt(max(before**2 - end, 0.0)) for end in reference(run)["lead"])
-    is_less = "less error" in run.page.first("p", "bracket").text
-    assert is_less == (after <= before)
-    ends = (low, high) if is_less else (-high, -low)
-    return abs(before - after), 95.0, *ends, 1.0
+        return change, 95.0, low, high, 0.2
+    return change, 95.0, -high, -low, 0.5
 
 
 def noise_cost(run: Run) -> Figures:
     assert run.scores is not None
     score = run.scores["scores"]["no_noise"]
-    scale = 100.0 if is_class(run) else 1.0
     cost = (chief(run, score) - chief(run, ours(run))) * (1 if is_class(run) else -1)
-    return cost, -scale * score["lead"][1], -scale * score["lead"][0]
+    low, high = lead_of(run, score)
+    return cost, -high, -low
 
 
 def noise_luck(run: Run) -> Figures:
@@ -220,12 +238,12 @@ def clear_groups(run: Run) -> Figures:
 
 def spread(run: Run) -> Figures:
     assert run.scores is not None
-    found, scale = sorted(run.scores["redraws"]), 100.0 if is_class(run) else 1.0
+    found = sorted(as_chief(run, draw) for draw in run.scores["redraws"])
     last = len(found) - 1
     ends = found[round(0.05 * last)], found[round(0.95 * last)]
     n_least = round(0.95 * last) - round(0.05 * last) + 1
     assert sum(ends[0] <= draw <= ends[1] for draw in found) >= n_least
-    return float(n_least), float(len(found)), *(scale * end for end in ends)
+    return float(n_least), float(len(found)), *ends
 
 
 def influence(run: Run) -> Any:
@@ -347,6 +365,14 @@ def better_draws(run: Run, draws: list[float]) -> int:
     """How many of them are better than the model that ours is held against."""
     key, sign = ("accuracy", 1) if is_class(run) else ("mse", -1)
     return sum(sign * (draw - reference(run)[key]) > 0 for draw in draws)
+
+
+def redrawn(run: Run) -> Figures:
+    """How many repeats at the run's own epsilon beat the model that ours is held against, and of how many; () of none."""
+    drawn = [
+        one["redraws"] for one in (run.scores or {}).get("epsilons", []) if one["epsilon"] == epsilon(run)
+    ]
+    return tuple(float(n) for draws in drawn for n in (better_draws(run, draws), len(draws)))
 
 
 def surely_from(run: Run) -> float | None:

@@ -54,8 +54,8 @@ from page_truth.figures import (
     one_thing,
     ours,
     ours_first,
+    redrawn,
     reference,
-    result,
     several,
     signed_average,
     spread,
@@ -270,7 +270,8 @@ RULES: dict[str, Callable[[Run], Figures]] = {
     "guess": lambda run: (most_percent(guess(epsilon(run)) / 100.0), 100.0),
     "ruler": lambda run: (float(run.scores["n_test"]),),  # type: ignore[index]
     "ruler errors": lambda run: (float(run.scores["n_test"]),),  # type: ignore[index]
-    "one prediction": lambda run: (result(run, best_constant(run)),),
+    "one prediction": lambda run: (best_constant(run),),
+    "redrawn": redrawn,
     **dict.fromkeys(
         ("unscored found", "unscored nothing", "unscored blind", "unscored"), lambda run: (n_private(run),)
     ),

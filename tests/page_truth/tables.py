@@ -11,10 +11,11 @@ from chain import RoundsChain
 from page_truth.agreement import Figures, compare, numbers
 from page_truth.artifacts import Run
 from page_truth.figures import (
+    as_chief,
     better_draws,
     chief,
     found_from,
-    is_class,
+    interval_of,
     most_percent,
     n_private,
     ours,
@@ -92,7 +93,7 @@ METRICS = {
     "Balanced": ("balanced_accuracy", 100.0),
     "AUC": ("auc", 1.0),
     "Log loss": ("log_loss", 1.0),
-    "Mean squared error": ("mse", 1.0),
+    "Typical error": ("mse", 1.0),
     "Mean error": ("mae", 1.0),
     "R²": ("r2", 1.0),
 }
@@ -109,12 +110,11 @@ def check_scores(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]
         for head, text in zip(heads[1:-1], row[1:-1], strict=True):
             name, scale = METRICS[head]
             value = score.get(name)
-            expected: Figures = () if value is None else (scale * value,)
+            expected: Figures = (
+                () if value is None else (chief(run, score) if name == "mse" else scale * value,)
+            )
             faults += compare(f"{row[0]}, {head}", numbers(text, run), expected)
-        scale = 100.0 if is_class(run) else 1.0
-        faults += compare(
-            f"{row[0]}, interval", numbers(row[-1], run), [scale * e for e in score["interval"]]
-        )
+        faults += compare(f"{row[0]}, interval", numbers(row[-1], run), interval_of(run, score))
     return faults
 
 
@@ -122,12 +122,10 @@ def check_rows(run: Run) -> list[str]:
     """The drawn scores."""
     if run.scores is None:
         return []
-    faults, scale = [], 100.0 if is_class(run) else 1.0
+    faults = []
     for row, score in zip(run.page.first("div", "all").every("li"), in_order(run), strict=True):
         said = numbers(row.first("b", "v").text, run) + numbers(row.first("span", "in").text, run)
-        faults += compare(
-            f"drawn {row.text}", said, [chief(run, score), *(scale * e for e in score["interval"])]
-        )
+        faults += compare(f"drawn {row.text}", said, [chief(run, score), *interval_of(run, score)])
     return faults
 
 
@@ -142,11 +140,11 @@ def check_epsilons(run: Run, rows: list[list[str]]) -> list[str]:
             expected = (one["epsilon"],) if is_none else (one["epsilon"], scale * error)
             faults += compare(f"at epsilon {row[0]}", figures, expected)
         return faults
-    faults, scale = [], 100.0 if is_class(run) else 1.0
+    faults = []
     for row, one in zip(rows, run.scores["epsilons"], strict=True):
-        draws = one["redraws"]
-        expected = (one["epsilon"], *(scale * f(draws) for f in (np.median, min, max)))
-        expected += (better_draws(run, draws), len(draws))
+        draws = [as_chief(run, draw) for draw in one["redraws"]]
+        expected = (one["epsilon"], *(f(draws) for f in (np.median, min, max)))
+        expected += (better_draws(run, one["redraws"]), len(draws))
         faults += compare(f"at epsilon {row[0]}", [n for text in row for n in numbers(text, run)], expected)
     return faults
 
@@ -204,9 +202,8 @@ def check_cells(run: Run, heads: list[str], rows: list[list[str]]) -> list[str]:
         facts = run.facts["description"]["cells"][cell]
         faults += compare(f"{row[0]}, people", [row[1]], [max(facts["share"], 0.0) * n_private(run)])
         if "Kept aside" in heads and tests[cell] is not None:
-            scale = 100.0 if is_class(run) else 1.0
             test = tests[cell]
-            expected = (test["n"], scale * test["public"], scale * test["ours"])
+            expected = (test["n"], as_chief(run, test["public"]), as_chief(run, test["ours"]))
             faults += compare(
                 f"{row[0]}, held back", [n for t in row[-3:] for n in numbers(t, run)], expected
             )

@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 
 from page_truth.artifacts import Run
-from page_truth.figures import best_constant, chief, constant_of, is_class, margin, one_thing, ours, reference
+from page_truth.figures import (
+    best_constant,
+    chief,
+    constant_of,
+    is_class,
+    lead_of,
+    margin,
+    one_thing,
+    ours,
+    redrawn,
+    reference,
+)
 
 VERDICTS = {
     "Verdict: better": ("better",),
@@ -15,16 +26,16 @@ VERDICTS = {
     "Not scored": ("unscored", "unscored moved", "unscored found", "unscored nothing", "unscored blind"),
 }
 """What a heading may say under each verdict."""
-ADVICE = ("use ours", "use public", "ask more", "too few", "one prediction")
-FEW_SCORED, FEW_PUBLIC = 100, 20
-"""Rows below which nothing is advised."""
+ADVICE = ("use ours", "use public", "ask more", "too few", "redrawn", "one prediction")
+FEW_PUBLIC = 20
+"""Public rows below which nothing is advised."""
 
 
 def verdict(run: Run) -> str:
     """What the paired difference from the best model of public rows says, beside the margin."""
     if run.scores is None:
         return "Not scored"
-    low, high = reference(run)["lead"]
+    low, high = lead_of(run, reference(run))
     small = margin(run)
     if -small < low and high < small:
         return "Verdict: no practical difference"
@@ -73,15 +84,16 @@ def expected_advice(run: Run) -> set[str]:
     key = {"better": "use ours", "too close to call": "ask more"}.get(
         verdict(run).removeprefix("Verdict: "), "use public"
     )
-    few = run.facts["n_public"] < FEW_PUBLIC or run.scores["n_test"] < FEW_SCORED
+    few = run.facts["n_public"] < FEW_PUBLIC
     if key != "ask more" and (few or (verdict(run).endswith("difference") and blind(run))):
         key = "too few"
+    said = {key, "redrawn"} if redrawn(run) else {key}
     sign, known = 1 if is_class(run) else -1, constant_of(run)
-    low, high = known["lead"]
+    low, high = lead_of(run, known)
     small = margin(run, known)
     is_beaten = low > 0 and high >= small and sign * (chief(run, ours(run)) - best_constant(run)) > 0
     is_constant = reference(run) == known
-    return {key} if is_beaten or is_constant else {key, "one prediction"}
+    return said if is_beaten or is_constant else {*said, "one prediction"}
 
 
 SURE = 0.05

@@ -181,7 +181,9 @@ def test_scores_have_ours_and_every_rival_and_say_what_they_promise(walked):
         assert ("lead" in one) == (key != "ours")
         if key != "ours":
             lead = (one[chief] - of_all["ours"][chief]) * (-1 if is_class else 1)
-            assert sum(one["lead"]) / 2 == pytest.approx(lead)
+            assert one["lead"][0] <= lead <= one["lead"][1]
+            off = abs(sum(one["lead"]) / 2 - lead)  # a score interval is drawn towards 0, by few rows
+            assert off < 4 / n if is_class else off <= 1e-7 * abs(lead)
         if is_class:
             assert one.keys() >= {"balanced_accuracy", "auc", "log_loss"}
             assert np.sum(one["confusion"]) == one["n"] - one["n_outside"]
