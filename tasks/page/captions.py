@@ -76,7 +76,8 @@ SAYS = {
     "chance": "A difference as large as these reports show would appear by chance in {chance} of 100 collections.",
     "clear groups": "The public model is clearly off for {clear} of {cells}, {share} of {nouns}.",
     "no clear group": "The public model is clearly off for none of {cells}",
-    "by group": "Predictions by group of {noun}",
+    "by group": "Predicted “{output}” ranges from {low} to {high} over groups of {nouns}",
+    "one group": "Predicted “{output}” is {low} for all {nouns}",
     "shared": "Reports correct all {nouns} alike",
     "says": "{says}",
     "predicts": "Predictions range from {low} to {high}.",
@@ -94,8 +95,8 @@ SAYS = {
     # cards
     "gain": "{gain} (95{narrow}% interval {low} to {high}) against {reference}, the best that public rows give. Grey band: "
     "±{margin} counts as none.",
-    "gain of errors": "{gain} of typical error (95{narrow}% interval {low} to {high}; less is better) beside {reference}, "
-    "the best of public rows. Grey band: ±{margin} counts as none.",
+    "gain of errors": "{gain} of typical error (95{narrow}% interval {low} to {high}; less is better) against {reference}, "
+    "the best that public rows give. Grey band: ±{margin} counts as none.",
     "log loss": "Log loss got worse: {before} to {after}.",
     "people": "{new} of {n} new",
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",

@@ -26,7 +26,15 @@ from tasks.page.captions import (
 )
 from tasks.page.data import AtEpsilon, Check, Privacy, Run, Score
 from tasks.page.privacy import BEFORE, list_actors, say_mechanism, say_question
-from tasks.page.summary import FEW_CLASSES, count_better, find_reference, has_groups, name_score, say_rows
+from tasks.page.summary import (
+    FEW_CLASSES,
+    count_better,
+    find_reference,
+    has_groups,
+    name_score,
+    say_rows,
+    shown_output,
+)
 from tasks.page.units import Unit, cell_unit, label_unit, say_path
 
 MOST_CLASSES = 5
@@ -86,29 +94,14 @@ def _plain(text: str) -> str:
     return escape_cell(re.sub(r"^\+(?=\d)", "", "" if plain == "-" else plain))
 
 
-def shown_output(run: Run, node: Node | Cell) -> int:
-    """Return the output that is shown."""
-    model = run.model
-    if model.figure == "correction":
-        return node.clearest
-    if len(model.outputs) > 1 and node.decision in model.outputs:
-        return model.outputs.index(node.decision)
-    return 0
-
-
 def say_estimates(run: Run, node: Node) -> list[tuple[str, str]]:
     """Name and write the estimates of a node, of more than a few outputs the one that is shown."""
-    outputs, unit, shown = run.model.outputs, cell_unit(run), shown_output(run, node)
+    outputs, unit, shown = run.model.outputs, cell_unit(run), shown_output(run)
     several = range(len(outputs)) if len(outputs) <= MOST_CLASSES else (shown,)
     return [
         (outputs[at] if len(outputs) > 1 else "", unit.estimate(node.estimates[at], with_unit=True))
         for at in several
     ]
-
-
-def name_output(run: Run, node: Node | Cell) -> str:
-    """The output's name where there are several."""
-    return run.model.outputs[shown_output(run, node)] if len(run.model.outputs) > 1 else ""
 
 
 def by_share(cells: Sequence[Cell]) -> list[tuple[int, Cell]]:
@@ -358,12 +351,11 @@ def tabulate_mistakes(run: Run) -> Table | None:
         if score in (find_reference(run), run.scores.ours)
     )
     confusion = run.scores.ours.confusion
-    recalls = [
-        f"{units.percent(row[i] / sum(row), 0)} of “{run.classes[i]}”"
-        for i, row in enumerate(confusion)
-        if sum(row)
-    ]
-    short = units.listed([recall.partition(" ")[0] for recall in recalls[:FEW_CLASSES]]) + " recognised"
+    recalls = [row[at] / sum(row) for at, row in enumerate(confusion) if sum(row)]
+    of_each = [units.percent(share, 0) for share in recalls]
+    if len(recalls) > FEW_CLASSES:
+        of_each = [f"{units.percent(min(recalls), 0)} to {units.percent(max(recalls), 0)} of each class"]
+    short = f"{units.listed(of_each)} recognised"
     return Table("Mistakes", ("Model", *heads), rows, short=short)
 
 
@@ -381,7 +373,7 @@ def tabulate_bins(run: Run) -> Table | None:
         )
         for each in run.scores.bins
     )
-    notes = [say("bins", nouns=run.nouns, target=run.target)]
+    notes = [say("bins", nouns=run.nouns, target=run.target.replace("_", " "))]
     if run.scores.n_few:
         notes.append(say("bins few", n=units.plural(run.scores.n_few, run.noun, run.nouns)))
     heads = ("Predicted", "Rows", "Mean predicted", "Mean true")

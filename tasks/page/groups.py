@@ -10,7 +10,7 @@ from tasks.page import summary, units
 from tasks.page.captions import SAYS, Sentence, say
 from tasks.page.charts import Axis
 from tasks.page.data import Run
-from tasks.page.findings import by_share, name_output, shown_output
+from tasks.page.findings import by_share
 from tasks.page.units import label_unit, say_path
 
 MOST_CLEAR, MOST_UNCLEAR = 8, 4
@@ -19,7 +19,6 @@ WHOLE = 0.01
 """Difference of two shares from which on whole percents tell them apart."""
 MOST_LETTERS = 100
 """Letters of a group's name, on two lines of a tablet; the table has the whole."""
-MOST_OUTPUT = 16
 """Letters of a class's name behind it."""
 MOST_TENTHS = 9
 """Of 10, from which on no tenths are named."""
@@ -33,7 +32,6 @@ class Row:
     Attributes:
         kind: its number in the table, from 1; 0 of merged ones.
         name: in words.
-        output: the class that moved most, where there are several.
         public, ours: what public rows say, and what it is corrected to; None where that is no single figure.
         ends: of ours, where they are drawn.
         is_clear: whether it stands apart from noise.
@@ -43,7 +41,6 @@ class Row:
 
     kind: int
     name: str
-    output: str
     public: float | None
     ours: float | None
     ends: tuple[float, float] | None
@@ -54,11 +51,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups as they are drawn, with the finding as their heading."""
+    """The groups as they are drawn, with the finding as their heading and what the figures are of."""
 
     heading: Sentence
     caption: Sentence
     shared: Sentence | None
+    unit: str
     axis: Axis
     scale: float
     rows: tuple[Row, ...]
@@ -72,7 +70,7 @@ def draw_groups(run: Run) -> Groups | None:
         return None
     corrects = model.figure == "correction"
     cells = by_share(model.cells)
-    clear = [pair for pair in cells if not corrects or pair[1].is_clear][:MOST_CLEAR]
+    clear = [pair for pair in cells if not corrects or _is_clear(run, pair[1])][:MOST_CLEAR]
     shown = clear or cells[:MOST_UNCLEAR]
     numbers = {number for number, _ in shown}
     rest = [pair for pair in cells if pair[0] not in numbers]
@@ -84,14 +82,19 @@ def draw_groups(run: Run) -> Groups | None:
     rows += [_merge(run, [cell for _, cell in rest], everything=not shown)] if rest else []
     more = SAYS["groups more"] if any("…" in row.name for row in rows) else ""
     return Groups(
-        heading=_head(run, [cell for _, cell in cells if corrects and cell.is_clear]),
+        heading=_head(run, [cell for _, cell in cells if corrects and _is_clear(run, cell)]),
         caption=say("groups correction" if corrects else "groups shares", more=more),
         shared=say("groups share", shared=say_path(shared, run)) if shared else None,
+        unit=f"% “{model.outputs[summary.shown_output(run)]}”" if run.label == "class" else run.unit,
         axis=_axis(run, rows),
         scale=units.scale(run),
         rows=tuple(rows),
         corrects=corrects,
     )
+
+
+def _is_clear(run: Run, cell: Cell) -> bool:
+    return cell.estimates[summary.shown_output(run)].is_clear
 
 
 def _axis(run: Run, rows: Sequence[Row]) -> Axis:
@@ -104,7 +107,7 @@ def _axis(run: Run, rows: Sequence[Row]) -> Axis:
 
 def _figures(run: Run, cell: Cell) -> Pair:
     """What public rows say of a cell, and what the model does."""
-    at = shown_output(run, cell)
+    at = summary.shown_output(run)
     beside = cell.public[at] if cell.public else None
     public = None if beside is None else beside.value
     if run.model.figure != "correction":
@@ -137,35 +140,34 @@ def _name(run: Run, path: Sequence[Condition], *, is_part: bool = False) -> str:
         name = ("… " if start or is_part else "") + say_path(path[start:], run)
         if len(name) <= MOST_LETTERS:
             break
-    return units.cut(name[:1].upper() + name[1:], MOST_LETTERS)
+    return units.cut(name if path else name.capitalize(), MOST_LETTERS)
 
 
 def _row(run: Run, number: int, cell: Cell, name: str) -> Row:
     public, ours = _figures(run, cell)
-    corrects, estimate = run.model.figure == "correction", cell.estimates[shown_output(run, cell)]
+    corrects, estimate = run.model.figure == "correction", cell.estimates[summary.shown_output(run)]
     ends = None if corrects or estimate.sd is None else estimate.ends
     if ends and run.label == "class":
         ends = max(ends[0], 0.0), min(ends[1], 1.0)
     return Row(
         kind=number + 1,
         name=name,
-        output=units.cut(name_output(run, cell), MOST_OUTPUT),
         public=public,
         ours=ours,
         ends=ends,
-        is_clear=cell.is_clear or not corrects,
+        is_clear=estimate.is_clear or not corrects,
         people=max(cell.share, 0.0) * run.n_private,
         texts=_write(run, public, ours),
     )
 
 
 def _merge(run: Run, cells: Sequence[Cell], *, everything: bool) -> Row:
-    """Several groups as one, by how many people are in each; without figures where they would be of several classes."""
+    """Several groups as one, by how many people are in each."""
     shares = [max(cell.share, 0.0) for cell in cells]
     total, pairs = sum(shares), [_figures(run, cell) for cell in cells]
     means: list[float | None] = []
     for side in zip(*pairs, strict=True):
-        known = len(run.model.outputs) == 1 and total > 0 and None not in side
+        known = total > 0 and None not in side
         means.append(
             sum(s * (v or 0.0) for s, v in zip(shares, side, strict=True)) / total if known else None
         )
@@ -173,7 +175,6 @@ def _merge(run: Run, cells: Sequence[Cell], *, everything: bool) -> Row:
     return Row(
         kind=0,
         name=f"All {run.nouns} ({many})" if everything else f"All other {run.nouns} ({many})",
-        output="",
         public=means[0],
         ours=means[1],
         ends=None,
@@ -196,25 +197,28 @@ def _write(run: Run, public: float | None, ours: float | None) -> tuple[str, str
 
 def _head(run: Run, clear: Sequence[Cell]) -> Sentence:
     """The finding: for how many people the public model is off, and to which side."""
+    at = summary.shown_output(run)
     if run.model.figure != "correction":
-        return say("by group", noun=run.noun)
+        values = [cell.estimates[at].value for cell in run.model.cells]
+        low, high = units.apart(min(values), max(values), label_unit(run))
+        key = "by group" if len(values) > 1 else "one group"
+        return say(key, output=summary.name_shown(run, at), low=low, high=high, nouns=run.nouns)
     if one := summary.one_thing(run):
         return one[0]
     if not clear or summary.is_shared(run.model.cells):
         cells = units.plural(len(run.model.cells), f"group of {run.nouns}", f"groups of {run.nouns}")
         return say("shared", nouns=run.nouns) if clear else say("no clear group", cells=cells)
-    sides: dict[tuple[str, bool], float] = {}
+    sides: dict[bool, float] = {}
     for cell in clear:
-        at = shown_output(run, cell)
-        side = run.model.outputs[at], cell.estimates[at].value > 0
+        side = cell.estimates[at].value > 0
         sides[side] = sides.get(side, 0.0) + cell.share
-    (output, is_low), share = max(sides.items(), key=lambda pair: pair[1])
+    is_low, share = max(sides.items(), key=lambda pair: pair[1])
     is_class, tenths = run.label == "class", round(10 * share)
     low, high = ("rarely", "often") if is_class else ("low", "high")
     return say(
         "off rarely" if tenths < 1 else "off everywhere" if tenths > MOST_TENTHS else "off often",
         errs="expects" if is_class else "predicts",
-        output=output,
+        output=summary.name_shown(run, at),
         direction=f"too {low if is_low else high}",
         of=tenths,
         nouns=run.nouns,

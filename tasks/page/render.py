@@ -214,7 +214,7 @@ def _true_answer(run: Run, example: Example) -> Sentence:
         "example error",
         kind=kind,
         cell=cell,
-        output=run.model.outputs[example.output],
+        output=summary.name_shown(run, example.output),
         size=size.lstrip("+"),
         side="low" if exact > 0 else "high",
     )

@@ -120,13 +120,13 @@ def headline(run: Run) -> Sentence:
     if run.scores is None or reference is None:
         if run.scores is not None:
             ours = _say_result(run, label_unit(run).value(run.scores.ours.figure))
-            return say("alone", target=run.target, ours=ours)
+            return say("alone", target=run.target.replace("_", " "), ours=ours)
         if average := find_average(run):
             before, after = units.apart(average.before, average.after, average.unit)
             return say("unscored moved", output=average.output, before=before, after=after)
         key = {True: "unscored found", False: "unscored nothing", None: "unscored"}[is_found]
         key = "unscored blind" if is_found is False and is_blind(run) else key
-        return say(key, people=people, nouns=run.nouns, target=run.target)
+        return say(key, people=people, nouns=run.nouns, target=run.target.replace("_", " "))
     before, ours = units.apart(reference.figure, run.scores.ours.figure, label_unit(run))
     return say(
         verdict(run),
@@ -276,12 +276,32 @@ class Average:
     unit: Unit
 
 
+def shown_output(run: Run) -> int:
+    """Return the output that the whole page speaks of: the one on which a correction is clear for most people, else on average;
+    of predictions the one that differs most between groups.
+    """
+    model = run.model
+    outputs = range(len(model.outputs))
+    if model.figure == "correction":
+        root = model.tree.estimates if model.tree else model.cells[0].estimates if model.cells else ()
+        clear = [sum(cell.share for cell in model.cells if cell.estimates[at].is_clear) for at in outputs]
+        return max(outputs, key=lambda at: (clear[at], root[at].strength if root else 0.0, -at))
+    values = [[cell.estimates[at].value for cell in model.cells] or [0.0] for at in outputs]
+    return max(outputs, key=lambda at: (max(values[at]) - min(values[at]), -at))
+
+
+def name_shown(run: Run, at: int) -> str:
+    """Name an output: a class as the data have it, a number by its column as the question has it."""
+    name = run.model.outputs[at]
+    return name if run.label == "class" else name.replace("_", " ")
+
+
 def find_average(run: Run) -> Average | None:
-    """The average that reports correct, of several outputs the clearest; None where they correct none."""
+    """The average that reports correct, of several outputs the one that the page speaks of; None where they correct none."""
     model, means = run.model, run.model.of_kind("mean prediction")
     if model.figure != "correction" or model.tree is None or not model.is_found:
         return None
-    at = model.tree.clearest
+    at = shown_output(run)
     mean = next((mean for mean in means if mean.about == model.outputs[at]), None)
     moved = model.tree.estimates[at]
     if mean is None or not moved.is_clear:
@@ -289,7 +309,7 @@ def find_average(run: Run) -> Average | None:
     after = mean.figures["after"]
     low, high = (after + end - moved.value for end in moved.ends)
     return Average(
-        output=model.outputs[at],
+        output=name_shown(run, at),
         before=mean.figures["before"],
         after=after,
         ends=Span(low=low, high=high),
@@ -365,14 +385,16 @@ def _differences(run: Run) -> list[Sentence]:
             sentences.append(say("chance", chance=units.of_hundred(model.chance)))
             sentences += _hidden(run)
         elif model.tree is not None and find_average(run) is None:
-            at = model.tree.clearest
-            average = model.tree.estimates[at]
-            sentences.append(_average(run, average, model.outputs[at]))
+            at = shown_output(run)
+            sentences.append(_average(run, model.tree.estimates[at], name_shown(run, at)))
         for statement in model.of_kind("beyond the range"):
             sentences.append(say("beyond", share=units.percent(statement.figures["share"]), nouns=run.nouns))
-        if model.is_found and model.is_particular is not None:
-            whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
+        is_clear = find_average(run) is not None or any(cell.is_clear for cell in model.cells)
+        whom = "by coins" if run.is_by_coins else "particular" if model.is_particular else "for everybody"
+        if model.is_found and model.is_particular is not None and (is_clear or whom != "particular"):
             sentences.append(say(whom, nouns=run.nouns, chance=units.of_hundred(model.chance_alike or 0.0)))
+        if model.is_found and not is_clear:
+            sentences += _hidden(run)
         return sentences
     if not model.differences:
         return []
@@ -382,10 +404,10 @@ def _differences(run: Run) -> list[Sentence]:
             say(
                 "average difference",
                 nouns=run.nouns,
-                output=output,
+                output=name_shown(run, at),
                 size=unit.estimate(difference, with_unit=True),
             )
-            for difference, output in zip(model.differences, model.outputs, strict=True)
+            for at, difference in enumerate(model.differences)
         ][:3]
         if has_groups(run):
             cells = units.plural(len(model.cells), "group", "groups")
@@ -409,7 +431,7 @@ def _hidden(run: Run) -> list[Sentence]:
     """Say how large a difference the reports could not have told from noise."""
     if run.hidden is None:
         return []
-    unit, output = label_unit(run, signed=True), run.model.outputs[run.hidden.output]
+    unit, output = label_unit(run, signed=True), name_shown(run, run.hidden.output)
     if run.label == "class" and run.hidden.difference >= 1:
         return [say("hidden all", output=output)]
     size = unit.error(run.hidden.difference / 2).lstrip("±\u00a0")
@@ -429,7 +451,10 @@ def _clear_groups(run: Run) -> list[Sentence]:
     """In how many groups a correction is clear, where it is in some and they are not all alike."""
     if run.model.figure != "correction" or len(run.model.cells) < 2 or not run.model.is_found:
         return []
-    clear = [] if is_shared(run.model.cells) else [cell for cell in run.model.cells if cell.is_clear]
+    at = shown_output(run)
+    clear = [
+        cell for cell in run.model.cells if cell.estimates[at].is_clear and not is_shared(run.model.cells)
+    ]
     cells = units.plural(len(run.model.cells), "group", "groups")
     share = units.portion(min(sum(max(cell.share, 0.0) for cell in clear), 1.0))
     sentence = say("clear groups", clear=units.count(len(clear)), cells=cells, share=share, nouns=run.nouns)

@@ -22,6 +22,7 @@ def numbers(text: str, run: Run) -> list[str]:
 
 def names(run: Run) -> set[str]:
     found = {str(name) for name in run.facts["classes"]} | {run.facts["target"], run.facts["campaign"]} - {""}
+    found |= {run.facts["target"].replace("_", " ")}
     return found | {str(output) for output in (run.facts["description"] or {"outputs": []})["outputs"]}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 from chain import RoundsChain
 
@@ -25,6 +24,7 @@ from page_truth.figures import (
     margin,
     n_private,
     ours,
+    output_of,
     reference,
     surely_from,
 )
@@ -196,7 +196,7 @@ def _ruled(run: Run) -> tuple[list[float], list[tuple[float, float]]]:
     """The figures on the ruler; and the ends of our interval, of the paired one and of the band, from left to right."""
     if run.scores is None:
         description = run.facts["description"]
-        root = description["tree"] and max(description["tree"]["estimates"], key=_strength)
+        root = description["tree"] and description["tree"]["estimates"][output_of(run)]
         if description["figure"] != "correction" or not description["is_found"] or not clear_of(root):
             return [], []
         before, after, low, high = average_moved(run)
@@ -213,10 +213,6 @@ def _ruled(run: Run) -> tuple[list[float], list[tuple[float, float]]]:
         [before - small, before + small],
     ]
     return marks, [tuple(sorted(span, reverse=sign < 0)) for span in spans]  # type: ignore[misc]
-
-
-def _strength(estimate: dict[str, Any]) -> float:
-    return float(abs(estimate["value"]) / max(estimate["sd"] or 0.0, 1e-300)) if estimate["value"] else 0.0
 
 
 def check_whose(run: Run) -> list[str]:
@@ -252,15 +248,13 @@ def check_groups(run: Run) -> list[str]:
     axis, faults = Scale.of(run.page.first("div", "pair-head").first("svg", "ax")), []
     is_correction, scale = run.facts["description"]["figure"] == "correction", _scale(run)
     faults += _check_shared(run, lists[0])
+    faults += _check_output(run)
     for row in lists[0].every("li"):
         if "data-kind" not in row.attributes:
             continue
         cell = run.facts["description"]["cells"][int(row.attributes["data-kind"]) - 1]
         faults += compare(row.text, [row.first("span", "n").text], [max(cell["share"], 0.0) * n_private(run)])
-        at = max(range(len(cell["estimates"])), key=lambda m: _strength(cell["estimates"][m]))
-        if not is_correction:
-            outputs = run.facts["description"]["outputs"]
-            at = outputs.index(cell["decision"]) if len(outputs) > 1 and cell["decision"] in outputs else 0
+        at = output_of(run)
         own = cell["answers"][at] if is_correction else cell["estimates"][at]["value"]
         public = cell["public"][at]["value"] if cell["public"] and cell["public"][at] else None
         expected = [scale * value for value in (public, own) if value is not None]
@@ -300,16 +294,38 @@ def _check_shared(run: Run, drawn: Element) -> list[str]:
     ]
 
 
+OF_OUTPUT = (
+    "off often",
+    "off everywhere",
+    "off rarely",
+    "average unclear",
+    "off together",
+    "expects class",
+    "by group",
+)
+"""Sentences about one output."""
+
+
+def _check_output(run: Run) -> list[str]:
+    """Whether the figures of groups and the sentences about one class are all of the same one, by name."""
+    if run.facts["label"] != "class":
+        return []
+    name = f"“{run.facts['description']['outputs'][output_of(run)]}”"
+    said = [one.text for one in run.page.every("span") if one.attributes.get("data-says") in OF_OUTPUT]
+    said.append(run.page.first("div", "pair-head").first("span", "n").text)
+    return [f"{text!r} is not of {name}" for text in said if name not in text]
+
+
 def _scale(run: Run) -> float:
     return 100.0 if run.facts["label"] == "class" else 1.0
 
 
 def off_of_ten(run: Run) -> float:
     """For how many of ten people the public model is clearly off, on the output and to the side where most are."""
-    sides: dict[tuple[int, bool], float] = {}
+    sides: dict[bool, float] = {}
     for cell in run.facts["description"]["cells"]:
-        at = max(range(len(cell["estimates"])), key=lambda m: _strength(cell["estimates"][m]))
+        at = output_of(run)
         if clear_of(cell["estimates"][at]):
-            side = at, cell["estimates"][at]["value"] > 0
+            side = cell["estimates"][at]["value"] > 0
             sides[side] = sides.get(side, 0.0) + cell["share"]
     return float(round(10 * max(sides.values())))

@@ -113,6 +113,27 @@ def ours_first(run: Run) -> Figures:
     return moved(run)[::-1]
 
 
+def output_of(run: Run) -> int:
+    """The output that a whole page speaks of: where a correction is clear for most people, else on average; of predictions the
+    one that differs most between groups.
+    """
+    description = run.facts["description"]
+    cells, outputs = description["cells"], range(len(description["outputs"]))
+    if description["figure"] != "correction":
+        each = [[cell["estimates"][at]["value"] for cell in cells] or [0.0] for at in outputs]
+        return int(np.argmax([max(values) - min(values) for values in each]))
+    root = description["tree"]["estimates"]
+    clear = [sum(cell["share"] for cell in cells if clear_of(cell["estimates"][at])) for at in outputs]
+    strength = [abs(one["value"]) / max(one["sd"] or 0.0, 1e-300) if one["value"] else 0.0 for one in root]
+    return max(outputs, key=lambda at: (clear[at], strength[at], -at))
+
+
+def predicted(run: Run) -> Figures:
+    """What is predicted of each group, of that output."""
+    at, scale = output_of(run), 100.0 if run.facts["label"] == "class" else 1.0
+    return tuple(scale * cell["estimates"][at]["value"] for cell in run.facts["description"]["cells"])
+
+
 def average_moved(run: Run) -> Figures:
     """What the public model expects on average among private people, what it is corrected to, and its ends; of the output
     that is furthest from 0 in standard deviations.
@@ -120,7 +141,7 @@ def average_moved(run: Run) -> Figures:
     assert hasattr(run.model, "corrections")
     corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
     root = run.facts["description"]["tree"]["estimates"]
-    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    at = output_of(run)
     means = [
         one["figures"] for one in run.facts["description"]["statements"] if one["kind"] == "mean prediction"
     ][at]
@@ -139,8 +160,7 @@ def average_moved(run: Run) -> Figures:
 def kept_aside(run: Run) -> float:
     """What was true of the rows kept aside: the share of a class, or the mean."""
     assert run.scores is not None
-    root = run.facts["description"]["tree"]["estimates"]
-    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    at = output_of(run)
     if not is_class(run):
         return sum(b["n"] * b["true"] for b in run.scores["bins"]) / run.scores["n_test"]
     counts = np.sum(ours(run)["confusion"], axis=1)
@@ -206,7 +226,7 @@ def signed_average(run: Run) -> Figures:
     corrections, scale = run.model.corrections, 100.0 if run.model.classes else 1.0
     means = corrections.share @ corrections.correction
     root = run.facts["description"]["tree"]["estimates"]
-    at = max(range(len(root)), key=lambda m: abs(root[m]["value"]) / max(root[m]["sd"], 1e-300))
+    at = output_of(run)
     ends = (root[at][name] for name in ("sd", "below", "above"))
     return within(*(scale * figure for figure in (float(means[at]), *ends)))
 
@@ -228,10 +248,8 @@ def of_hundred(run: Run) -> float:
 
 
 def clear_groups(run: Run) -> Figures:
-    found = run.model.corrections
-    is_clear = (np.abs(found.correction) >= 2 * found.sd) & (found.correction != 0)
-    strength = np.where(found.correction != 0, np.abs(found.correction) / np.maximum(found.sd, 1e-300), 0.0)
-    clear = is_clear[np.arange(len(strength)), strength.argmax(axis=1)]
+    found, at = run.model.corrections, output_of(run)
+    clear = (np.abs(found.correction[:, at]) >= 2 * found.sd[:, at]) & (found.correction[:, at] != 0)
     share = min(np.maximum(found.share[clear], 0.0).sum(), 1.0)
     return float(clear.sum()), float(clear.size), max(100.0 * share, 1.0)
 

@@ -8,12 +8,14 @@ from page_truth.artifacts import Run
 from page_truth.figures import (
     best_constant,
     chief,
+    clear_of,
     constant_of,
     is_class,
     lead_of,
     margin,
     one_thing,
     ours,
+    output_of,
     redrawn,
     reference,
 )
@@ -117,7 +119,10 @@ def check_for_whom(run: Run) -> list[str]:
     expected = set()
     if found is not None and found_something(run) and not math.isnan(found.chance_alike):
         is_by_coins = run.config.dataset.rule.kind == "random"
-        expected = {
-            "by coins" if is_by_coins else "particular" if found.chance_alike < SURE else "for everybody"
-        }
+        whom = "by coins" if is_by_coins else "particular" if found.chance_alike < SURE else "for everybody"
+        description = run.facts["description"]
+        shown = [description["tree"]["estimates"][output_of(run)]]
+        shown += [estimate for cell in description["cells"] for estimate in cell["estimates"]]
+        # nothing is said to be wrong where none of all groups is clearly off
+        expected = {whom} if whom != "particular" or any(map(clear_of, shown)) else set()
     return [] if stated == expected else [f"{stated} where {expected or 'nothing'} is so"]

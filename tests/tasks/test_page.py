@@ -227,9 +227,30 @@ def test_the_lead_gives_one_chance_and_the_groups_beside_them_the_other(runs: di
     found = replace(
         run.model, tree=tree, is_found=True, chance=0.5, is_particular=True, chance_alike=0.88, statements=()
     )
-    run = replace(run, description=found, public_rule="zone = 'north'")
-    assert [one.key for one in summary.lead(run)] == ["off together"]
-    assert "particular" in {one.key for one in summary.explain_finding(run)}
+    run = replace(run, public_rule="zone = 'north'")
+    clear = replace(run, description=replace(found, cells=_with_estimates(found.cells, sd=0.01)))
+    assert [one.key for one in summary.lead(clear)] == ["off together"]
+    assert "particular" in {one.key for one in summary.explain_finding(clear)}
+
+
+def test_no_model_is_called_wrong_somewhere_where_it_is_clearly_off_nowhere(runs: dict[str, Run]) -> None:
+    """It is said instead how large a difference could hide."""
+    run = runs["a correction"]
+    assert run.model.tree is not None
+    tree = replace(run.model.tree, estimates=(Estimate(value=0.05, sd=0.04),))
+    found = replace(run.model, tree=tree, is_found=True, chance=0.05, is_particular=True, chance_alike=0.05)
+    run = replace(run, public_rule="zone = 'north'", hidden=Hidden(difference=0.1, is_small=False))
+    for sd, key in ((0.04, "hidden"), (0.01, "particular")):
+        made = replace(run, description=replace(found, cells=_with_estimates(found.cells, sd=sd)))
+        said = {one.key for one in (*summary.lead(made), *summary.explain_finding(made))}
+        assert {"hidden", "particular"} & said == {key}
+
+
+def _with_estimates(cells: tuple[Cell, ...], sd: float) -> tuple[Cell, ...]:
+    """The cells with corrections of 5 points and less, each with this standard deviation."""
+    return tuple(
+        replace(cell, estimates=(Estimate(value=0.05 / (1 + at), sd=sd),)) for at, cell in enumerate(cells)
+    )
 
 
 def test_where_nothing_is_found_the_paragraph_says_so(runs: dict[str, Run]) -> None:
@@ -390,6 +411,7 @@ def test_where_coins_chose_the_public_rows_no_model_is_wrong_where_private_rows_
 ) -> None:
     run = runs["a correction"]
     found = replace(run.model, is_found=True, is_particular=True, chance_alike=0.03)
+    found = replace(found, cells=_with_estimates(found.cells, sd=0.01))
     by_rule, by_coins = (
         " ".join(
             one.text
