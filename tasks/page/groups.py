@@ -19,7 +19,6 @@ WHOLE = 0.01
 """Difference of two shares from which on whole percents tell them apart."""
 MOST_LETTERS = 100
 """Letters of a group's name, on two lines of a tablet; the table has the whole."""
-"""Letters of a class's name behind it."""
 MOST_TENTHS = 9
 """Of 10, from which on no tenths are named."""
 Pair = tuple[float | None, float | None]
