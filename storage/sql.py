@@ -93,7 +93,7 @@ def _scratch_database() -> Any:
     atexit.register(_scratch_database.cache_clear)  # else DuckDB tells of objects that nobody freed
     database = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
     database.execute(f"SET disabled_optimizers = '{UNSAFE_OPTIMIZER}'")
-    database.execute(f"SET TimeZone = '{UTC}'")
+    database.execute(f"SET GLOBAL TimeZone = '{UTC}'")
     return database
 
 

@@ -151,7 +151,7 @@ SEEN = {
     "either.csv": {"either": "dates"},
     "packed.csv.gz": {"money": "money"},
     "odd.csv": {
-        "gaps": "as 'unknown', and become missing",
+        "gaps": "for example 'unknown', and become missing",
         "answer": "capital letters",
         "shouted": "capital letters",
     },

@@ -111,12 +111,12 @@ COLUMNS = {
     "long_codes": ([("02139", "10001", "n/b", "94105")[i % 4] for i in ROW], "codes, as in 'n/b'", {}),
     "few": (
         [("0", "1", "2", "unbekannt")[i % 4] for i in ROW],
-        "numbers; 150 of 600 values are not, as 'unbekannt', and become missing",
+        "numbers; 150 of 600 values are not, for example 'unbekannt', and become missing",
         {"_number": [(0, 1, 2, None)[i % 4] for i in ROW]},
     ),
     "bounds": (
         ["<5.0" if i % 30 == 0 else f"{i % 30 - 1}.5" for i in ROW],
-        "numbers; 20 of 600 values are not, as '<5.0', and become missing",
+        "numbers; 20 of 600 values are not, for example '<5.0', and become missing",
         {"_number": [None if i % 30 == 0 else i % 30 - 0.5 for i in ROW]},
     ),
     "part": ([("2.9", "2.10", "2.11", "1.4")[i % 4] for i in ROW], "versions and no numbers, as in '2.11'", {}),
@@ -133,7 +133,7 @@ COLUMNS = {
     ),
     "infinite": (
         ["inf" if i % 50 == 0 else f"{i % 13}.5" for i in ROW],
-        "numbers; 12 of 600 values are not, as 'inf', and become missing",
+        "numbers; 12 of 600 values are not, for example 'inf', and become missing",
         {"_number": [None if i % 50 == 0 else i % 13 + 0.5 for i in ROW]},
     ),
     "sign_behind": (

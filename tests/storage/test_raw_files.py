@@ -299,7 +299,9 @@ def test_an_hour_is_that_of_utc_whatever_the_zone_of_the_machine(tmp_path, clock
         "import sys; from pathlib import Path; from storage.raw import raw_files; "
         "file = raw_files.inspect(Path(sys.argv[1])); "
         "query = f'SELECT hour(CAST(\"when\" AS TIMESTAMP)) FROM ({file.select(file.columns, file.columns)})'; "
-        "print(raw_files.connect([file]).execute(query).fetchone()[0])"
+        "print(raw_files.connect([file]).execute(query).fetchone()[0]); "
+        "from storage.sql import scratch_cursor; "
+        "print(scratch_cursor().execute(\"SELECT hour(CAST('2024-06-01 17:00Z' AS TIMESTAMPTZ))\").fetchone()[0])"
     )
     told = subprocess.run(
         [sys.executable, "-c", program, tmp_path / "moments.parquet"],
@@ -308,7 +310,7 @@ def test_an_hour_is_that_of_utc_whatever_the_zone_of_the_machine(tmp_path, clock
         text=True,
         check=True,
     )
-    assert told.stdout == "17\n"
+    assert told.stdout == "17\n17\n"
 
 
 @pytest.mark.parametrize(("timezone", "hour"), [(None, 17), ("America/Chicago", 12), ("Asia/Tokyo", 2)])

@@ -184,7 +184,7 @@ def test_dates_in_another_form_than_most_are_told_of():
     finding = found([*days, *["5 Mar 2019"] * 7])
     assert (
         finding.sentence
-        == "dates, as in '2021-03-01'; 7 of 35 values are not, as '5 Mar 2019', and become missing"
+        == "dates, as in '2021-03-01'; 7 of 35 values are not, for example '5 Mar 2019', and become missing"
     )
     assert "become missing" not in found(days).sentence
 
@@ -192,7 +192,9 @@ def test_dates_in_another_form_than_most_are_told_of():
 @pytest.mark.parametrize("values", [["$1.50", "$2.50", "$4.00"], ["2021-03-01", "2021-04-02", "2022-05-03"]])
 def test_odd_cells_of_a_column_with_few_values_do_not_lose_it(values):
     finding = found([*values * 99, "gratis", "free"])
-    assert finding.sentence.endswith("; 2 of 299 values are not, as 'free' and 'gratis', and become missing")
+    assert finding.sentence.endswith(
+        "; 2 of 299 values are not, for example 'free' and 'gratis', and become missing"
+    )
     assert len(finding.readings) == 1
     assert not found([*values * 30, "gratis", "free"])  # two of ninety are more than odd
 
@@ -359,6 +361,17 @@ def test_a_month_is_told_by_its_first_letters_in_every_language(names):
             ]
         assert (number,) in found
         assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("months", [("mars", "août"), ("März", "Mai"), ("marzo", "dic."), ("Mar", "July")])
+@pytest.mark.parametrize("odd", ["unbekannt", "12. Foo 2022", "Anfang 2022", "2022"])
+def test_what_is_no_month_becomes_missing_and_no_month_0(months, odd):
+    finding = found([f"{1 + i % 28} {months[i % 2]} {2001 + i % 9}" for i in range(200)] + [odd])
+    assert finding.sentence.endswith(f"; 1 of 201 values is not, for example {odd!r}, and becomes missing")
+    (reading,) = finding.readings
+    (month,) = (expression for name, expression in reading.derive if name == "x_month")
+    with scratch_cursor() as cursor:
+        assert cursor.execute(f"SELECT TRY({month}) FROM (SELECT {odd!r} AS x)").fetchall() == [(None,)]
 
 
 def test_of_a_month_in_another_language_the_line_that_reads_the_year_is_told():

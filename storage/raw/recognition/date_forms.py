@@ -66,8 +66,10 @@ def _read_by(names: tuple[str, ...]) -> NamedDate:
     plain = "strip_accents(lower({}))"
     if "juillet" in names or "juil" in names:
         plain = f"replace({plain}, 'juil', 'jul')"
-    letters = "".join(name.replace("juil", "jul")[:3] for name in names)
-    month = f"(position(regexp_extract({plain}, '[a-z][a-z][a-z]') IN {literal(letters)}) + 2) // 3"
+    short = ", ".join(literal(name.replace("juil", "jul")[:3]) for name in names)
+    month = (
+        f"list_position([{short}], regexp_extract({plain}, '[a-z][a-z][a-z]'))"  # NULL of what is no month
+    )
     year, day = "CAST(right({}, 4) AS INT)", "CAST(regexp_extract({}, '^[0-9]+') AS INT)"
     return NamedDate(f"make_date({year}, {month}, {day})", year, month)
 

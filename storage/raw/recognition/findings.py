@@ -119,8 +119,10 @@ def tell_value(value: object) -> str:
 def tell_unread(values: Sequence[str], unread: Collection[str]) -> str:
     """Count the values that a reading does not read, with two of them; "" where there are none."""
     n = sum(text in unread for text in values)
+    are, become = ("is", "becomes") if n == 1 else ("are", "become")
     examples = " and ".join(map(repr, sorted(unread)[:2]))
-    return f"; {n:,} of {len(values):,} values are not, as {examples}, and become missing" if n else ""
+    counted = f"; {n:,} of {len(values):,} values {are} not, for example {examples}, and {become} missing"
+    return counted if n else ""
 
 
 def new_name(column: str, part: str) -> str:
