@@ -19,6 +19,7 @@ from schemas.config import parse
 from schemas.dataset import MOST_CLASSES, ColumnType, DatasetSpec, parse_public_rule
 from storage.raw.recognition.findings import (
     FEW,
+    Finding,
     Reading,
     new_name,
     sql_name,
@@ -26,6 +27,7 @@ from storage.raw.recognition.findings import (
     toml_text,
     unused_name,
 )
+from storage.raw.recognition.odd_texts import SPELLINGS, fold_text, folded_sql
 from storage.sql import check_predicate, list_columns, literal
 from tasks.first_look.public_rules import PublicProposal, propose_rules
 from tasks.first_look.values import Column, FirstLook
@@ -164,6 +166,8 @@ def propose(look: FirstLook, path: str, *, name: str, public: str | None) -> Pro
         finding, is_target = column.finding, column.name == look.target
         if column.n_values and look.file.family(column.name) == "text":
             proposal.types[column.name] = column.declared_type(is_feature=not is_target)
+        if is_target and column.type == "text" and _join_classes(proposal, finding):
+            continue
         if column.name in rule_columns or finding is None or finding.is_code:
             continue
         if finding.readings:
@@ -183,37 +187,30 @@ def propose(look: FirstLook, path: str, *, name: str, public: str | None) -> Pro
             raise DataError(
                 f'{look.source}: the target "{look.target}" holds {finding.sentence}, or name another --target.'
             )
-    if (
-        proposal.target == look.target
-        and next(c for c in look.columns if c.name == look.target).type == "text"
-    ):
-        _join_classes(proposal)
     proposal.holders = _repeating_columns(look)
     proposal.weights = [column.name for column in look.columns if _looks_like_weight(look, column)]
     return proposal
 
 
-def _join_classes(proposal: Proposal) -> None:
-    """Read class names that differ only in blanks, capital letters or a final stop as the commonest of them."""
+def _join_classes(proposal: Proposal, finding: Finding | None) -> bool:
+    """Read class names that are one but for their spelling as the commonest of them; whether there are any."""
     name = proposal.look.target
-    counts = proposal.look.texts[name].drop_nulls().value_counts(sort=True).rows()
-    commonest: dict[str, str] = {}
-    joined: dict[str, str] = {}
-    for text, _ in counts[:MOST_CLASSES]:
-        key = "".join(text.casefold().rstrip(". ").split())
-        if (kept := commonest.setdefault(key, text)) != text:
-            joined[text] = kept
-    if not joined:
-        return
-    whens = " ".join(f"WHEN {literal(text)} THEN {literal(kept)}" for text, kept in joined.items())
-    listed = ", ".join(f"{text!r} is {kept!r}" for text, kept in joined.items())
+    counts = proposal.look.texts[name].drop_nulls().value_counts(sort=True).rows()[:MOST_CLASSES]
+    spellings: dict[str, list[str]] = {}
+    for text, _ in counts:
+        spellings.setdefault(fold_text(text), []).append(text)
+    joined = {folded: texts for folded, texts in spellings.items() if len(texts) > 1}
+    is_read = finding is not None and any(reading.order for reading in finding.readings)
+    if is_read or not joined:
+        return False
+    whens = " ".join(f"WHEN {literal(folded)} THEN {literal(texts[0])}" for folded, texts in joined.items())
+    listed = ", ".join(f"{text!r} is {kept!r}" for kept, *texts in joined.values() for text in texts)
     taken = (*(column.name for column in proposal.look.columns), *proposal.derive)
     proposal.target = unused_name(new_name(name, "joined"), taken)
-    why = f"class names that differ in blanks, capitals or a final stop: {listed}"
-    proposal.derive[proposal.target] = Derived(
-        name, f"CASE {sql_name(name)} {whens} ELSE {sql_name(name)} END", why
-    )
+    expression = f"CASE {folded_sql(sql_name(name))} {whens} ELSE {sql_name(name)} END"
+    proposal.derive[proposal.target] = Derived(name, expression, f"{SPELLINGS}: {listed}")
     proposal.drop[name] = "read below"
+    return True
 
 
 def _of_target(look: FirstLook, column: Column, reading: Reading) -> Reading:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ldptree.errors import ConfigError, DataError
 from schemas.dataset import ColumnType, DatasetSpec, parse_public_rule
@@ -42,18 +42,20 @@ REJECTED = (
 FEWEST_ROWS = 30
 """Rows of a file of which some are public, some report and some are held back."""
 
-MOST_APART, FEWEST_APART = 4, 5
-"""Values at either end of a column that may stand for "missing", and the rows in which such a value is; and of all rows `SHARE`,
-or `SPIKE` times as many as of a usual value.
-"""
-SHARE = 0.01
+FEWEST_APART = 5
+"""Rows in which a value is that may stand for "missing"; and of all rows `SHARE`, or `SPIKE` times as many as a usual one has."""
+SHARE = 0.005
 SPIKE = 5
+STRAY = 0.002
+"""Share of the rows, and a row at least, whose rare values at either end are taken for faults, and have no say."""
 FEWEST_OTHERS = 2
 """Different other values."""
 FEWEST_STEPS = 4
 """Different values of a scale."""
-WIDER = 3
-"""Such a gap is more than so many times as wide as the widest between other values."""
+WIDER, WIDER_STEP, WIDER_OF_FEW, FEW_OTHERS = 3, 5, 10, 10
+"""Such a gap is more than so many times as wide as the widest between other values: more for equal steps, or for a few others,
+which tell less about what else there may be.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,11 +295,17 @@ def _known_target(path: Path, named: NamedFile, target: str) -> str:
 
 
 def numbers_among_words(counts: Mapping[str, int]) -> dict[int | float | str, int]:
-    """Return the few texts that are numbers, where none of the others has a digit, and in how many rows each is."""
+    """Return the few texts that are numbers, where none of the others has a digit, and in how many rows each is.
+
+    Among letters, as of a blood group, a number is one more unless it is rare.
+    """
     numbers = {text: n for text, n in counts.items() if _NUMBER.fullmatch(text)}
-    words = [text for text in counts if text not in numbers]
+    words = {text: n for text, n in counts.items() if text not in numbers}
     is_apart = len(words) >= FEWEST_OTHERS and not any(map(_DIGIT.search, words))
-    if not is_apart or len(numbers) > MOST_APART or any(n < FEWEST_APART for n in numbers.values()):
+    if not is_apart or len(numbers) > 2 * len(words) or any(n < FEWEST_APART for n in numbers.values()):
+        return {}
+    is_letters = all(len(text) == 1 for text in counts)
+    if is_letters and 2 * max(numbers.values(), default=0) > min(words.values()):
         return {}
     return dict(sorted(numbers.items()))
 
@@ -312,28 +320,41 @@ def values_apart(numbers: ArrayLike) -> dict[float, int]:
     whole numbers above a scale, which has every number from 0 or 1 on, that leave some out: 7 and 9 behind 1 to 5.
     """
     values, counts = np.unique(np.asarray(numbers, dtype=np.float64), return_counts=True)
-    enough = (
-        max(FEWEST_APART, min(SHARE * counts.sum(), SPIKE * float(np.median(counts)))) if len(values) else 0
-    )
-    ends = sorted(product(range(MOST_APART + 1), repeat=2), key=sum, reverse=True)
-    for low, high in ends:
-        body = slice(low, len(values) - high)
+    if len(values) <= FEWEST_OTHERS:
+        return {}
+    enough = max(FEWEST_APART, min(SHARE * counts.sum(), SPIKE * float(np.median(counts))))
+    rare = np.where(counts < enough, counts, 0)
+    beyond = np.minimum(np.cumsum(rare), np.cumsum(rare[::-1])[::-1])
+    is_stray = (rare > 0) & (beyond <= max(1, STRAY * counts.sum()))
+    values, counts = values[~is_stray], counts[~is_stray]
+    for low, high in _ends(values, counts >= enough):
+        body, apart = slice(low, len(values) - high), np.r_[0:low, len(values) - high : len(values)]
         others = values[body]
-        if len(values) - low - high < FEWEST_OTHERS or low + high == 0:
-            continue
-        apart = np.r_[0:low, len(values) - high : len(values)]
-        if counts[apart].min() < enough:
+        are_many = len(apart) > max(1, len(others) / 2) and counts[apart].sum() > counts[body].sum() / 2
+        if len(others) < FEWEST_OTHERS or len(apart) == 0 or are_many:
             continue
         gaps = np.diff(others)
+        is_even = bool((gaps == gaps[0]).all())
+        wider = WIDER if len(others) >= FEW_OTHERS else WIDER_STEP if is_even else WIDER_OF_FEW
         below = others[0] - values[low - 1] if low else np.inf
         above = values[len(values) - high] - others[-1] if high else np.inf
-        is_far_below = below > WIDER * gaps.max()
+        is_far_below = below > wider * gaps.max()
         if low and values[low - 1] < 0 <= others[0]:
             usual = float(np.median(counts[body][:FEWEST_APART]))
             is_far_below |= below >= 2 * np.median(gaps) or counts[:low].min() >= SPIKE * usual
-        is_far_above = above > WIDER * gaps.max()
-        if high and others[0] in (0, 1) and len(others) >= FEWEST_STEPS and {*gaps.tolist()} == {1}:
+        is_far_above = above > wider * gaps.max()
+        if high and others[0] in (0, 1) and len(others) >= FEWEST_STEPS and is_even and gaps[0] == 1:
             is_far_above |= above >= 2 and counts[-high:].min() >= SHARE * counts.sum()
         if is_far_below and is_far_above:
             return {float(values[i]): int(counts[i]) for i in apart}
     return {}
+
+
+def _ends(values: NDArray[np.float64], is_frequent: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """How many of the values [m] at either end may stand apart, most first: frequent ones, up to a gap or to where they are 0."""
+    gaps = np.diff(values)
+    is_cut = (gaps >= 2 * gaps.min(initial=np.inf)) | ((values[:-1] < 0) & (values[1:] >= 0))
+    n_low, n_high = (int(np.argmin(np.append(run, False))) for run in (is_frequent, is_frequent[::-1]))
+    lows = [0, *(k + 1 for k in range(min(n_low, len(gaps))) if is_cut[k])]
+    highs = [0, *(k + 1 for k in range(min(n_high, len(gaps))) if is_cut[::-1][k])]
+    return sorted(product(lows, highs), key=sum, reverse=True)

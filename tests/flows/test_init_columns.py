@@ -21,7 +21,7 @@ from schemas.config import load
 from tasks.data.ingest_plan import RowRules
 from tasks.data.read import ZoneFolders
 from tasks.first_look.rehearsal import type_rows
-from tasks.first_look.values import look
+from tasks.first_look.values import look, numbers_among_words, values_apart
 
 N = 600
 ROW = np.arange(N)
@@ -195,7 +195,7 @@ def test_a_target_that_is_ticked_or_left_blank_is_learned_so(tmp_path):
 def test_a_label_that_is_not_known_is_no_class(tmp_path, unknown, is_folded):
     labels = np.where(RNG.random(N) < 0.1, unknown, LABEL)
     if is_folded:
-        labels = np.where((labels == "won") & (RNG.random(N) < 0.5), "WON ", labels)
+        labels = np.where((labels == "won") & (RNG.random(N) < 0.3), "WON ", labels)
     labels = np.where(RNG.random(N) < 0.05, None, labels)
     out, _ = first_look(tmp_path, y=labels.tolist())
     config = load(out).dataset
@@ -340,16 +340,27 @@ def test_a_target_whose_name_becomes_that_of_another_column_stays_the_target(tmp
     assert typed(tmp_path, out)[spec.target].to_list() == NUMBER.tolist()
 
 
-def test_class_names_that_differ_in_blanks_capitals_or_a_stop_are_joined_as_the_commonest(tmp_path):
-    spellings = ["It's won", "it's  WON.", "lost", "Lost .", "lost 2"]
-    kind = np.random.default_rng(2).choice(5, N, p=[0.3, 0.1, 0.3, 0.1, 0.2])
-    out, _ = first_look(tmp_path, y=[spellings[k] for k in kind])
+SPELLINGS = {
+    "a stop": (["It's won", "it's  WON.", "lost", "Lost .", "lost 2"], ["It's won", "It's won", "lost", "lost", "lost 2"]),
+    "capitals and a stop": (["Ja", "ja", "JA ", "Nee", "nee."], ["Ja", "Ja", "Ja", "Nee", "Nee"]),
+    "a stop alone": (["high", "high.", "Low", "low", "low ."], ["high", "high", "Low", "Low", "Low"]),
+    "nothing": (["a b", "ab", "a.b", ".ab", "ab!"], ["a b", "ab", "a.b", ".ab", "ab!"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_class_names_that_differ_in_blanks_capitals_or_a_stop_are_joined_as_the_commonest(tmp_path, name):
+    spellings, names = SPELLINGS[name]
+    kind = np.random.default_rng(2).choice(5, N, p=[0.3, 0.12, 0.28, 0.2, 0.1])
+    kind = np.argsort(np.argsort([names.index(one) for one in names], kind="stable"))[kind]
+    out, told = first_look(tmp_path, y=[spellings[k] for k in kind], feature=[spellings[k] for k in kind])
     spec = load(out).dataset
-    assert spec.target == "y_joined"
-    assert "y" in spec.drop
-    assert "'Lost .' is 'lost'" in out.read_text()
-    names = ["It's won", "It's won", "lost", "lost", "lost 2"]
-    assert typed(tmp_path, out)["y_joined"].to_list() == [names[k] for k in kind]
+    assert (spec.target, "y" in spec.drop) == (("y", False) if name == "nothing" else ("y_joined", True))
+    assert typed(tmp_path, out)[spec.target].to_list() == [names[k] for k in kind]
+    assert ("feature" in spec.drop) is (name != "nothing")
+    if name != "nothing":
+        assert len({*typed(tmp_path, out)["feature_lower"]}) == len({*names})
+        assert f"{spellings[1]!r} is {spellings[0]!r}" in told["columns"]["y"]["note"]
 
 
 def test_a_category_of_which_half_the_rows_hold_a_number_is_pinned_as_a_text(tmp_path):
@@ -398,3 +409,53 @@ def test_a_class_that_is_a_number_unlike_the_others_may_mean_missing(tmp_path, v
     out, told = first_look(tmp_path, y=RNG.choice(values, N))
     assert [*told["columns"]["y"]["perhaps_missing"]] == apart
     assert "y: " + apart[0] in out.read_text() if apart else "missing = {" not in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("texts", "apart"),
+    [
+        ({"A": 9, "B": 8, "0": 9}, []),  # a blood group
+        ({"m": 90, "f": 80, "9": 9}, ["9"]),
+        ({"left": 90, "right": 80, "77": 9, "88": 9, "99": 9}, ["77", "88", "99"]),
+    ],
+)
+def test_a_number_among_letters_is_one_more_unless_it_is_rare(texts, apart):
+    assert [*numbers_among_words(texts)] == apart
+
+
+BODY = np.random.default_rng(3).normal(120, 15, 2000).round()
+SCALE = np.random.default_rng(4).integers(0, 11, 2000)
+AWAY = {
+    "one code": (BODY, {999: 80}),
+    "a code, and a fault of typing beyond it": (BODY, {999: 80, 1210: 1}),
+    "a code, and faults on both sides of it": (BODY, {999: 80, 1210: 1, 550: 1, 12_000: 1}),
+    "a code below, and a fault below it": (BODY, {-999: 80, -5_000: 1}),
+    "nought, and a fault below it": (BODY, {0: 50, -1: 1}),
+    "five codes above a scale": (SCALE, dict.fromkeys(range(95, 100), 60)),
+    "nine codes below a scale": (SCALE % 5 + 1, dict.fromkeys(range(-9, 0), 40)),
+    "codes of which one is most rows": (SCALE * 3, {77: 90, 88: 1_900, 99: 90}),
+    "codes of a truth": (SCALE % 2, {7: 80, 8: 80, 9: 80}),
+    "codes at both ends": (BODY, {-9_999: 30, 9_999: 30}),
+}
+NONE_APART = {
+    "categories": np.repeat([0, 1, 5], 700),
+    "doses": np.repeat([0, 0.5, 1, 2, 10], 400),
+    "coins": np.repeat([10, 20, 50, 100, 500], 400),
+    "changes": np.repeat([-3, -2, -1, 1, 2, 3], 300),
+    "two kinds of price": np.repeat([5, 6, 7, 8, 9, 10, 45, 46, 47, 48, 49, 50, 51, 52], 150),
+    "whole degrees": np.random.default_rng(5).normal(5, 9, 2000).round(),
+    "counts": np.random.default_rng(6).poisson(1.2, 2000),
+    "faults alone": np.append(BODY, [999, 1210]),
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_values_that_repeat_apart_from_the_others_may_mean_missing(name):
+    others, codes = AWAY[name]
+    held = np.concatenate([others, *(np.full(n, code) for code, n in codes.items())])
+    assert values_apart(held) == {code: n for code, n in sorted(codes.items()) if n > 3}
+
+
+@pytest.mark.parametrize("name", NONE_APART)
+def test_few_values_at_uneven_distances_are_no_codes(name):
+    assert values_apart(NONE_APART[name]) == {}

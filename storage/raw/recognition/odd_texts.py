@@ -54,11 +54,22 @@ def recognise(sample: ColumnSample) -> Finding | None:
     if sample.is_mostly_number:
         return _numbers_and_words(sample)
     texts = {*sample.spread}
-    if sample.n_distinct <= LEVELS_LISTED and len({text.lower() for text in texts}) < len(texts):
-        return _found(
-            sample, "texts, of which some differ in capital letters alone", "lower", f"lower(trim({name}))"
-        )
+    if sample.n_distinct <= LEVELS_LISTED and len({*map(fold_text, texts)}) < len(texts):
+        return _found(sample, SPELLINGS, "lower", folded_sql(name))
     return None
+
+
+SPELLINGS = "texts, of which some differ in blanks, capital letters or a final stop alone"
+
+
+def fold_text(text: str) -> str:
+    """The text without capital letters, a final stop, and blanks but for one between words."""
+    return re.sub(" +", " ", text.lower().strip(" ").rstrip(". "))
+
+
+def folded_sql(name: str) -> str:
+    """The same of a column, as an SQL expression."""
+    return f"regexp_replace(rtrim(lower(trim({name})), '. '), ' +', ' ', 'g')"
 
 
 def _numbers_and_words(sample: ColumnSample) -> Finding:
