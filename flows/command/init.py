@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,19 +120,23 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
         )
     if apart:
         lines.append(
-            '           values like any other, unless you let "missing" in the configuration say otherwise'
+            '           They count as values, until you take the "#" off the line "missing" of the configuration'
         )
     if layout is not None:
         delimiter = DELIMITER_NAMES.get(layout.delimiter, layout.delimiter)
         header = "a header" if layout.has_header else "no header"
         header += (
-            f" below {layout.skip} lines" if layout.skip and layout.has_header and not layout.columns else ""
+            f" below {layout.skip} line{'s' * (layout.skip > 1)}"
+            if layout.skip and layout.has_header and not layout.columns
+            else ""
         )
         form = f"{layout.encoding or 'utf-8'}, {delimiter} between fields"
         lines.append(f"written    {PACKED.get(file_kind(seen.named.file.path), form)}, {header}")
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
     lines.append(f"public     {rule[0]}   ({rule[1]})")
+    if proposal.unseen:
+        lines.append(f"           {proposal.tell_unseen}")
     lines += [
         f"        or {proposed.rule}   ({proposed.why})"
         for proposed in proposal.publics
@@ -164,7 +169,12 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
 
 def _classes(proposal: Proposal) -> str:
     """The classes of the target and their shares; "" of a number. A code that means missing would be one of them."""
-    shares = [f"{label} {share:.0%}" for label, share in proposal.shares.items()]
+    until = [round(100 * share) for share in accumulate(proposal.shares.values(), initial=0.0)]
+    # Differences of rounded sums add up to 100, as rounded shares may not.
+    shares = [
+        f"{label} {end - start}%"
+        for label, (start, end) in zip(proposal.shares, pairwise(until), strict=True)
+    ]
     more = len(shares) - CLASSES_LISTED
     listed = ", ".join(shares[:CLASSES_LISTED]) + (f" and {more} more" if more > 0 else "")
     return f": {listed}" if shares else ""
@@ -211,6 +221,7 @@ def _as_json(proposal: Proposal, to: Path) -> dict[str, Any]:
         "target": proposal.target,
         "label": proposal.label,
         "public": proposal.public[0],
+        "labels_without_public_rows": proposal.unseen,
         "public_proposals": [{"rule": proposed.rule, "why": proposed.why} for proposed in proposal.publics],
         "holder_proposals": proposal.holders,
         "weight_proposals": proposal.weights,

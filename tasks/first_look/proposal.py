@@ -68,6 +68,7 @@ class Proposal:
         label: what it is; "" before that is told.
         positive: the class whose chance is scored.
         shares: of each class among the rows looked at, the largest first.
+        unseen: of them, those that no public row has.
         where: which rows have a label; "" where all have.
         derive: new columns, by name.
         others: of a raw column that may be read in several ways, the other ones.
@@ -89,6 +90,7 @@ class Proposal:
     label: str = ""
     positive: str | int | bool | None = None
     shares: dict[str, float] = field(default_factory=dict)
+    unseen: list[str] = field(default_factory=list)
     where: str = ""
     derive: dict[str, Derived] = field(default_factory=dict)
     others: dict[str, list[Reading]] = field(default_factory=dict)
@@ -140,6 +142,12 @@ class Proposal:
         """The raw columns that tell who is public; no feature is made of them."""
         predicate = parse_public_rule(self.public[0]).predicate
         return check_predicate(predicate, self.look.file.columns) if predicate else ()
+
+    @property
+    def tell_unseen(self) -> str:
+        """The classes that no public row has, with their shares; "" where there are none."""
+        listed = list_columns([f"{label} ({self.shares[label]:.0%})" for label in self.unseen])
+        return f"no public row has {listed}: a public model never predicts it" if listed else ""
 
     def spec(self) -> DatasetSpec:
         """The data set as a run reads it from the text. Raises ConfigError."""
@@ -303,6 +311,8 @@ def _fixed_lines(proposal: Proposal) -> list[str]:
         positive = json.dumps(proposal.positive, ensure_ascii=False)
         lines.append(_beside(f"positive = {positive}", "the class whose chance is scored"))
     lines.append(_beside(f"public = {toml_text(rule)}", why))
+    if proposal.unseen:
+        lines.append(f"# {put_on_one_line(proposal.tell_unseen)}")
     others = [other for other in proposal.publics if other.rule != rule]
     lines += [_beside(f"# public = {toml_text(other.rule)}", f"or: {other.why}") for other in others]
     if proposal.where:

@@ -78,6 +78,8 @@ def adjust_proposal(proposal: Proposal) -> None:
     encoding_of(public, typed.features, spec)
     if proposal.label == "class":
         classes_of(public.column(spec.target), spec)
+        seen = {str(label) for label in typed.rows.filter(typed.is_public)[spec.target].unique()}
+        proposal.unseen = [label for label in proposal.shares if label not in seen]
 
 
 def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRows:

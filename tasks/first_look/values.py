@@ -263,15 +263,24 @@ def _values_apart(column: Column, texts: pl.Series) -> dict[int | float | str, i
             int(value) if value % 1 == 0 else value: n
             for value, n in values_apart(numbers.filter(numbers.is_finite())).items()
         }
-    order = finding.readings[0].order if finding is not None and finding.readings else ""
-    if not order:
-        return {}
+    placed = places(column, texts)
+    apart = values_apart([place for place in placed if place is not None])
+    return dict(Counter(text for text, place in zip(texts.to_list(), placed, strict=True) if place in apart))
+
+
+def places(column: Column, texts: pl.Series) -> list[float | None]:
+    """Return the number that each value is, of a point in time the second since 1970; None of a value that is neither."""
+    import polars as pl
+
+    readings = column.finding.readings if column.finding is not None else ()
+    if not readings and column.type in ("integer", "number"):
+        return texts.cast(pl.Float64, strict=False).to_list()
+    if not readings or not readings[0].order:
+        return [None] * len(texts)
     with scratch_cursor() as cursor:
         given = f"SELECT unnest(?::VARCHAR[]) AS {quote(column.name)}"
-        query = f"SELECT {quote(column.name)}, CAST(TRY({order}) AS DOUBLE) FROM ({given})"
-        rows = cursor.execute(query, [texts.to_list()]).fetchall()
-    apart = values_apart([place for _, place in rows if place is not None])
-    return dict(Counter(text for text, place in rows if place in apart))
+        query = f"SELECT CAST(TRY({readings[0].order}) AS DOUBLE) FROM ({given})"
+        return [place for (place,) in cursor.execute(query, [texts.to_list()]).fetchall()]
 
 
 def _known_target(path: Path, named: NamedFile, target: str) -> str:

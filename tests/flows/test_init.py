@@ -120,7 +120,11 @@ TARGETS = {
     "odd.csv": "shouted",
     "twins.csv": "4",
 }
-DIVIDED = {"numbers.csv": "site = ", "people.parquet": "site = "}
+DIVIDED = {
+    "german.csv": "try_strptime(day_first, '%d.%m.%Y') < CAST('2021-",
+    "american.csv": "try_strptime(month_first, '%m/%d/%Y %I:%M:%S %p') < CAST('2021-",
+    "people.parquet": "CAST(iso AS TIMESTAMP) < CAST('2021-",
+}
 OFFERED = {"money.csv": "consent = 'yes'", "packed.csv.gz": "\"Opt-in panel\" = 'Y'"}
 
 
@@ -143,9 +147,9 @@ def look(folder, name, capsys, **changes):
 
 
 SEEN = {
-    "german.csv": {"id": "only rise", "german": "decimal comma", "day_first": "the day comes first"},
+    "german.csv": {"id": "only rise", "german": "decimal comma"},
     "money.csv": {"money": "money", "rate": "percentages"},
-    "american.csv": {"month_first": "the month comes first", "note": "free text"},
+    "american.csv": {"note": "free text"},
     "leak.csv": {"won": "by itself it predicts", "const": "one value", "empty": "empty"},
     "numbers.csv": {"price": "money"},
     "either.csv": {"either": "dates"},
@@ -155,7 +159,6 @@ SEEN = {
         "answer": "capital letters",
         "shouted": "capital letters",
     },
-    "people.parquet": {"iso": "dates"},
     "coded.csv": {
         "pressure": "dataset.derive must read, as '",
         "place": "dataset.derive must read, as '",
@@ -288,8 +291,10 @@ def test_every_column_of_a_long_list_is_read(tmp_path, capsys):
     out = tmp_path / "days.toml"
     init(tmp_path / "days.csv", target="bought", public=None, out=out, force=False, as_json=True)
     config = load(out).dataset
-    assert {key.rpartition("_")[0] for key in config.derive} == {f"day_{i}" for i in range(30)}
-    assert {*config.drop} == {f"day_{i}" for i in range(30)}  # as they stand
+    days = {f"day_{i}" for i in range(1, 30)}  # by the first of them it is told who is public
+    assert config.public.startswith("CAST(day_0 AS TIMESTAMP) < ")
+    assert {key.rpartition("_")[0] for key in config.derive} == days
+    assert {*config.drop} == days  # as they stand
 
 
 @pytest.mark.parametrize(
@@ -362,16 +367,10 @@ REAL = {
 SHIPPED = {"digits.csv.gz": Path(sklearn.datasets.__file__).with_name("data") / "digits.csv.gz"}
 """Not in the catalogue's folder, but with scikit-learn."""
 QUICK = ("algerian/Algerian_forest_fires_dataset_UPDATE.csv",)
-NOT_AS_GOOD = pytest.mark.xfail(
-    raises=AssertionError,
-    strict=True,
-    reason="its squared error is .030 above the forest's, with a standard error of .010",
-)
-MARKS = {"taxi/tfx_data.csv": (pytest.mark.slow, NOT_AS_GOOD)} | dict.fromkeys(QUICK, ())
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in REAL]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in REAL]
 )
 def test_a_real_file_goes_from_init_to_export_and_is_as_good_as_a_forest(data_home, tmp_path, capsys, name):
     """As good as scikit-learn's on the same public rows, within two standard errors over the private rows that were looked at."""

@@ -95,6 +95,7 @@ COLUMNS = {
         for i, language in enumerate(MONTHS)
     },
     **{f"form_{i}": (in_words(DAYS, "French", form), "dates, as in ", calendar(DAYS)) for i, form in enumerate(FORMS)},
+    "in_order": (sorted(map(str, DAYS)), "dates, as in ", calendar(sorted(DAYS))),  # so that no rule uses a column
     "pointed": ([f"{t:%d-%m-%Y %H.%M}" for t in TIMES], "dates (the day comes first)", HOUR),
     "with_h": ([f"{t:%d/%m/%Y %Hh%M}" for t in TIMES], "dates (the day comes first)", HOUR),
     "short_day": ([f"{d:%d.%m.%y}" for d in SHORT], "dates (the day comes first)", calendar(SHORT)),
