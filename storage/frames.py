@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,12 @@ def read_frame(frame: Any, called: str, more: str = "") -> pa.Table:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError):  # its words may quote a row
         _check_names(names := [*getattr(frame, "columns", ())])
-        column = next((f"the column {name!r}" for name in names if not _is_held(frame[[name]])), "a column")
+        column = next((one for name in names if not _is_held(one := frame[[name]])), None)
+        which, row = (
+            ("a column", "") if column is None else (f"the column {column.columns[0]!r}", _row(column))
+        )
         raise DataError(
-            f"{FRAME}: {column} is of a type, or of several, that Arrow cannot hold. Make it all numbers, or all texts."
+            f"{FRAME}: {which} is of a type, or of several, that Arrow cannot hold{row}. Make it all numbers, or all texts."
         ) from None
     _check_names(table.column_names)
     table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
@@ -96,6 +100,12 @@ def keep_frame(table: pa.Table, store: Store) -> Path:
             sink.write_table(table)
         store.objects.put(name, buffer.getvalue().to_pybytes())
     return store.objects.path(name)
+
+
+def _row(column: Any) -> str:
+    """Name the first row with which Arrow cannot hold a column."""
+    n_above = bisect_left(range(len(column)), True, key=lambda n: not _is_held(column[: n + 1]))
+    return f", first in row {n_above + 1:,}"
 
 
 def _is_held(frame: Any) -> bool:

@@ -226,10 +226,13 @@ def test_rows_that_are_no_rows_of_the_model_are_refused_in_one_sentence(change, 
     assert "today" not in str(refused.value)
 
 
-def test_a_frame_that_arrow_cannot_hold_is_refused_by_its_column(run, rides):
-    mixed = as_numbers(rides).to_pandas().assign(firm=[1, "a"] * (ROWS // 2))
-    with pytest.raises(DataError, match="the frame: the column 'firm' is of a type, or of several"):
+def test_a_frame_that_arrow_cannot_hold_is_refused_by_its_column_and_row(run, rides):
+    mixed = as_numbers(rides).to_pandas().assign(firm=[1, None, 2, "secret"] * (ROWS // 4))
+    with pytest.raises(
+        DataError, match=r"the column 'firm' is of a type, .* that Arrow cannot hold, first in row 4"
+    ) as refused:
         run.predict(mixed)
+    assert "secret" not in str(refused.value)
 
 
 def test_files_that_are_no_rows_are_refused_and_no_rows_have_no_answers(run, rides, tmp_path):
