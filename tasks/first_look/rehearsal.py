@@ -87,6 +87,8 @@ def type_rows(look: FirstLook, spec: DatasetSpec, *, is_number: bool) -> TypedRo
     import polars as pl
 
     file = replace(look.file, missing=spec.missing, timezone=spec.timezone)
+    there = {*file.columns, *spec.derive}  # no list was sampled
+    spec = spec.model_copy(update={"drop": tuple(name for name in spec.drop if name in there)})
     rule = rows_by(spec.public)
     plan = IngestPlan.of(RowRules(dataset=spec, seed=rule.seed), [file], rule.n_mixed, numeric=is_number)
     frames: list[pl.DataFrame] = []

@@ -56,6 +56,10 @@ WIDER, WIDER_STEP, WIDER_OF_FEW, FEW_OTHERS = 3, 5, 10, 10
 """Such a gap is more than so many times as wide as the widest between other values: more for equal steps, or for a few others,
 which tell less about what else there may be.
 """
+TENTHS, EFFECT, CHANCES = 10, 0.05, 4
+"""Parts of a column's numbers, and the share of the labels' variance between them from which it is no identifier, beside so many
+times as much as chance alone gives.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +83,12 @@ class Column:
     n_missing: int
     is_declared_text: bool = False
     apart: Mapping[int | float | str, int] = field(default_factory=dict)
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether its whole numbers look like names."""
+        finding = self.finding
+        return finding is not None and not (finding.readings or finding.is_code) and self.type == "integer"
 
     def declared_type(self, *, is_feature: bool) -> ColumnType:
         """The type that the configuration declares: a feature that is whole here may well not be so elsewhere."""
@@ -222,6 +232,14 @@ def look(
         for finding in name_apart([column.finding for column in columns if column.finding], raw.columns)
     }
     columns = [replace(column, finding=apart.get(column.name)) for column in columns]
+    label = next(column for column in columns if column.name == target)
+    labels = texts[target].cast(pl.Float64, strict=False) if label.type != "text" else texts[target]
+    columns = [
+        replace(column, finding=None)
+        if column.is_identifier and column is not label and _goes_with(texts[column.name], labels)
+        else column
+        for column in columns
+    ]
     columns = [
         replace(column, apart=_values_apart(column, texts[column.name].drop_nulls()))
         if column.name in usable
@@ -246,6 +264,18 @@ def _findings(held: ColumnSample, *, is_text: bool) -> tuple[Finding | None, Fin
     if finding is not None:
         return finding, None
     return None, odd_texts.recognise(held) or (odd_texts.recognise_versions(held) if is_text else None)
+
+
+def _goes_with(texts: pl.Series, labels: pl.Series) -> bool:
+    """Return whether labels differ between the tenths of a column's numbers: then it measures something."""
+    import polars as pl
+
+    rows = pl.DataFrame({"x": texts.cast(pl.Float64, strict=False), "label": labels.rank()}).drop_nulls()
+    tenth, label = pl.col("x").rank("ordinal") * TENTHS // (rows.height + 1), pl.col("label")
+    within, whole = rows.select(
+        (label - label.mean().over(tenth)).pow(2).sum(), whole=(label - label.mean()).pow(2).sum()
+    ).row(0)
+    return bool(whole - within > (EFFECT + CHANCES * TENTHS / max(rows.height, 1)) * whole)
 
 
 def _values_apart(column: Column, texts: pl.Series) -> dict[int | float | str, int]:

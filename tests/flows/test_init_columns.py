@@ -298,6 +298,26 @@ def test_a_number_that_tells_classes_which_are_digits_is_named_in_a_file_of_any_
     assert load(out).dataset.drop == ()
 
 
+@pytest.mark.parametrize("numbers", [RNG.permutation(N), ROW])
+@pytest.mark.parametrize("has_effect", [True, False])
+def test_whole_numbers_that_are_all_different_are_used_where_the_label_goes_with_them(
+    tmp_path, numbers, has_effect
+):
+    y = np.where(numbers * has_effect + RNG.normal(0, N / 4, N) > N / 2 * has_effect, "won", "lost")
+    out, told = first_look(tmp_path, points=1000 + numbers, y=y)
+    assert ("points" in load(out).dataset.drop) is not has_effect
+    assert ("identifiers" in told["columns"]["points"]["note"]) is not has_effect
+
+
+def test_a_column_of_lists_is_left_out_and_the_rest_is_learned(tmp_path):
+    path, out = tmp_path / "rows.parquet", tmp_path / "rows.toml"
+    pl.DataFrame({"x": NUMBER, "y": LABEL}).with_columns(held=pl.lit([1])).write_parquet(path)
+    assert "lists" in looked_at(path, out)["columns"]["held"]["note"]
+    zones = ZoneFolders(public=tmp_path / "p", holders=tmp_path / "h", faults=tmp_path / "faults")
+    read = ingest_files(RowRules(dataset=load(out).dataset, seed=0), [path], zones)
+    assert [column.name for column in read.columns] == ["x", "y"]
+
+
 @pytest.mark.parametrize(("noise", "is_named"), [(0.0, True), (0.1, False)])
 def test_a_multiple_of_a_heavy_tailed_target_is_named_and_a_strong_feature_is_not(tmp_path, noise, is_named):
     rng = np.random.default_rng(7)
