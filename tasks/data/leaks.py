@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    Rows = NDArray[np.int64]
+
 MOST_JUDGED, FEWEST_JUDGED = 3_000, 30
 """Rows by which it is judged what tells the target."""
 FOLDS = 3
-WRONG = 0.005
-"""The share of wrong answers up to which a score is too good to be true, or two rows."""
+WRONG, WRONG_ALONE = 0.005, 0.02
+"""The share of wrong answers up to which a score is too good to be true, or three rows; and that of a single column."""
 RARE = 0.02
 """A class of a smaller share may be a fault of typing, where two others are larger."""
 FEWEST_OF_CLASS = 6
 """Rows of a class, and of a text. Fewer may stand apart from the others by chance."""
-CARRIED = 0.9
-"""Share of the weight in a forest or a sum that the columns have which are named."""
-MOST_SUMMED = 100
-"""Columns of a weighted sum, those that go with the target most."""
+TREES, DEPTH, BINS = 12, 12, 64
+MOST_SUMMED, STEPS = 100, 10
+"""Columns of a weighted sum, those that go with the target most, and steps in which it is found."""
 
 
 def telling_columns(
@@ -35,7 +37,7 @@ def telling_columns(
     """Return the features each of which alone tells the target, a number if `is_number`, and those that do so together.
 
     Two cuts must tell nearly always whether the target is one of its classes, or above its median. Without the features that
-    do, a cross-validated forest or a weighted sum must tell the class. Of each `holder`, whose rows are alike, one row counts.
+    do, cross-validated trees or a weighted sum must tell the class. Of each `holder`, whose rows are alike, one row counts.
     """
     import polars as pl
 
@@ -62,8 +64,9 @@ def telling_columns(
     labels = labels[1:] if len(labels) == 2 else labels[n_rows >= FEWEST_OF_CLASS]
     is_class = classes[:, None] == labels
     alone = [name for name in features if _tells_alone(values[name], is_class)]
-    rest = [name for name in features if name not in alone]
-    return alone, _tell_together({name: values[name] for name in rest}, classes, numbers)
+    rest = {name: values[name] for name in features if name not in alone}
+    together = _tell_together(rest, np.unique(classes, return_inverse=True)[1], numbers)
+    return (alone, together) if len(together) > 1 else ([*alone, *together], [])
 
 
 def say_telling(telling: Mapping[str, Sequence[str]], target: str) -> list[str]:
@@ -88,7 +91,7 @@ def _tells_alone(values: NDArray[np.float64], is_class: NDArray[np.bool_]) -> bo
     The best two cuts of all rows count: they fit nothing by chance, and of few rows others would lie off by half a gap.
     """
     n_wrong = _least_wrong(values, is_class)
-    return any(n <= _most_wrong(is_one) for n, is_one in zip(n_wrong, is_class.T, strict=True))
+    return any(n <= _most_wrong(is_one, WRONG_ALONE) for n, is_one in zip(n_wrong, is_class.T, strict=True))
 
 
 def _least_wrong(values: NDArray[np.float64], is_class: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -106,41 +109,124 @@ def _least_wrong(values: NDArray[np.float64], is_class: NDArray[np.bool_]) -> ND
 
 
 def _tell_together(
-    values: dict[str, NDArray[np.float64]], classes: NDArray[Any], numbers: NDArray[np.float64] | None
+    values: dict[str, NDArray[np.float64]], classes: NDArray[np.int64], numbers: NDArray[np.float64] | None
 ) -> list[str]:
-    """Return the columns that carry a forest or a weighted sum which tells the classes [n]; none where neither does.
-
-    `numbers`: what the sum is to be, where the classes are those above the median and below.
+    """Return the columns by which trees or a weighted sum, of values or of their logarithms, tell the classes [n], and without
+    any of which they would not; none where they do not. `numbers`: what the sum is to be, where classes are halves of them.
     """
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.feature_selection import SelectKBest, f_classif, f_regression
-    from sklearn.linear_model import LinearRegression, LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
     if len(values) < 2:
         return []
-    names, matrix = np.array([*values]), np.column_stack(list(values.values()))
-    forest = RandomForestClassifier(20, random_state=0)
-    if _is_too_good(forest, matrix, classes):
-        return _carriers(names, forest.fit(matrix, classes).feature_importances_)
-    matrix = _standardised(matrix)
-    names, matrix = names[matrix.any(axis=0)], matrix[:, matrix.any(axis=0)]
-    if len(names) < 2:
-        return []
-    line: Any = LogisticRegression(C=100, tol=1e-3, max_iter=1000) if numbers is None else LinearRegression()
-    some = SelectKBest(f_classif if numbers is None else f_regression, k=min(MOST_SUMMED, len(names)))
-    if not _is_too_good(make_pipeline(some, line), matrix, classes, numbers):
-        return []
-    wanted = classes if numbers is None else numbers
-    line.fit(some.fit_transform(matrix, wanted), wanted)
-    return _carriers(some.get_feature_names_out(names), np.square(np.atleast_2d(line.coef_)).sum(axis=0))
+    names, matrix = [*values], np.column_stack([*values.values()])
+    logs = None if numbers is None else _logarithms(numbers[:, None])[:, 0]
+    for answer, view, sums in (
+        (_vote, _binned(matrix), None),
+        (_weigh, _standardised(matrix), numbers),
+        (_weigh, _standardised(_logarithms(matrix)), logs),
+    ):
+        is_good = partial(_is_too_good, answer, view, classes, sums)
+        if is_good(chosen := [*range(len(names))]):
+            return [names[place] for place in _needed(chosen, is_good)]
+    return []
 
 
-def _carriers(names: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str]:
-    """Return the heaviest names [n], those that have most of the weight together."""
-    order = np.argsort(-weights)
-    n = int(np.searchsorted(np.cumsum(weights[order]), CARRIED * weights.sum())) + 1
-    return [str(name) for name in names[order][:n]]
+def _needed(chosen: list[int], is_good: Callable[[list[int]], bool]) -> list[int]:
+    """Return those without any of which it `is_good` no more; whole parts are left out first, to try few times."""
+    size = len(chosen) // 2
+    while size:
+        for start in range((len(chosen) - 1) // size * size, -1, -size):
+            fewer = chosen[:start] + chosen[start + size :]
+            chosen = fewer if fewer and is_good(fewer) else chosen
+        size //= 2
+    return chosen
+
+
+def _is_too_good(
+    answer: Callable[..., NDArray[np.int64]],
+    matrix: NDArray[Any],
+    classes: NDArray[np.int64],
+    numbers: NDArray[np.float64] | None,
+    chosen: list[int],
+) -> bool:
+    """Return whether chosen columns tell the classes [n] of rows that are not learned from."""
+    matrix = matrix[:, chosen]
+    most, n_wrong = _most_wrong(classes, WRONG), 0
+    for judged in np.array_split(np.random.default_rng(0).permutation(len(classes)), FOLDS):
+        learned = np.setdiff1d(np.arange(len(classes)), judged)
+        n_wrong += int((answer(matrix, classes, numbers, learned, judged) != classes[judged]).sum())
+        if n_wrong > most:
+            return False
+    return True
+
+
+def _vote(
+    bins: NDArray[np.int64], classes: NDArray[np.int64], _: object, learned: Rows, judged: Rows
+) -> NDArray[np.int64]:
+    """Return what most of a few trees answer, each of which tries a few columns at each cut, by Gini's index."""
+    k, rng = classes.max() + 1, np.random.default_rng(0)
+    votes, few = np.zeros((len(classes), k)), int(bins.shape[1] ** 0.5)
+
+    def grow(learned: Rows, judged: Rows, depth: int) -> None:
+        counts = np.bincount(classes[learned], minlength=k)
+        best, column, cut = np.square(counts).sum() / len(learned) * (1 + 1e-9), -1, 0
+        for tried in rng.permutation(bins.shape[1])[: few if depth and len(judged) else 0]:
+            cells = np.bincount(bins[learned, tried] * k + classes[learned], minlength=BINS * k)
+            sides = np.array([low := cells.reshape(BINS, k).cumsum(axis=0), counts - low])
+            pure = (np.square(sides).sum(axis=2) / np.maximum(sides.sum(axis=2), 1)).sum(axis=0)
+            if pure.max() > best:
+                best, column, cut = pure.max(), tried, pure.argmax()
+        if column < 0:
+            votes[judged] += counts / len(learned)
+            return
+        for side in ((low := bins[:, column] <= cut), ~low):
+            grow(learned[side[learned]], judged[side[judged]], depth - 1)
+
+    for _ in range(TREES):
+        grow(learned, judged, DEPTH)
+    answers: NDArray[np.int64] = votes[judged].argmax(axis=1)
+    return answers
+
+
+def _weigh(
+    matrix: NDArray[np.float64],
+    classes: NDArray[np.int64],
+    numbers: NDArray[np.float64] | None,
+    learned: Rows,
+    judged: Rows,
+) -> NDArray[np.int64]:
+    """Return the answers of a weighted sum, of each class by logistic regression, or above the middle of numbers."""
+    is_high = classes == 1
+    wanted = np.where(classes[learned, None] == np.arange(classes.max() + 1), 1.0, -1.0)
+    wanted = wanted if numbers is None else numbers[learned, None]
+    going = np.abs(matrix[learned].T @ (wanted - wanted.mean(axis=0))).max(axis=1)
+    X = np.column_stack([np.ones(len(matrix)), matrix[:, np.argsort(-going)[:MOST_SUMMED]]])
+    known, ridge = X[learned], np.eye(X.shape[1]) / 100
+    if numbers is not None:
+        weights = np.linalg.solve(known.T @ known + ridge / 100, known.T @ wanted)
+        cut = (numbers[~is_high].max() + numbers[is_high].min()) / 2
+        high: NDArray[np.int64] = ((X[judged] @ weights)[:, 0] > cut).astype(np.int64)
+        return high
+    weights = np.zeros((X.shape[1], wanted.shape[1]))
+    for place, signs in enumerate(wanted.T):
+        for _ in range(STEPS):  # of Newton
+            chance = 1 / (1 + np.exp(np.clip(signs * (known @ weights[:, place]), -30, 30)))
+            slope = known.T @ (signs * chance) - ridge @ weights[:, place]
+            curve = known.T @ (known * (chance * (1 - chance))[:, None]) + ridge
+            weights[:, place] += np.linalg.solve(curve, slope)
+    answers: NDArray[np.int64] = (X[judged] @ weights).argmax(axis=1)
+    return answers
+
+
+def _binned(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the columns in bins of about as many rows, or of a value each; missing values come last."""
+    columns = [np.nan_to_num(column, nan=np.inf) for column in matrix.T]
+    edges = [np.unique(np.quantile(c, np.arange(1, BINS) / BINS, method="lower")) for c in columns]
+    return np.column_stack([np.searchsorted(e, c) for e, c in zip(edges, columns, strict=True)])
+
+
+def _logarithms(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithms of columns whose numbers are all above 0, the others as they are."""
+    is_above = ~(matrix <= 0).any(axis=0)
+    return np.where(is_above, np.log(np.where(is_above, matrix, 1)), matrix)
 
 
 def _standardised(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,31 +238,10 @@ def _standardised(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return centred / np.where(spread > 0, spread, 1)
 
 
-def _is_too_good(
-    estimator: Any,
-    matrix: NDArray[np.float64],
-    classes: NDArray[Any],
-    numbers: NDArray[np.float64] | None = None,
-) -> bool:
-    """Return whether it tells the classes [n] of rows that it has not seen; of `numbers` it tells those first."""
-    from sklearn.model_selection import KFold
-
-    most, n_wrong = _most_wrong(classes), 0
-    learned_of = classes if numbers is None else numbers
-    cut = 0.0 if numbers is None else (numbers[~classes].max() + numbers[classes].min()) / 2
-    for learned, judged in KFold(FOLDS, shuffle=True, random_state=0).split(matrix):
-        answers = estimator.fit(matrix[learned], learned_of[learned]).predict(matrix[judged])
-        answers = answers if numbers is None else answers > cut
-        n_wrong += int((answers != classes[judged]).sum())
-        if n_wrong > most:
-            return False
-    return True
-
-
-def _most_wrong(classes: NDArray[Any]) -> float:
+def _most_wrong(classes: NDArray[Any], share: float) -> float:
     """Return up to how many wrong answers are too few to be true."""
     rarer = len(classes) - np.unique(classes, return_counts=True)[1].max()
-    return float(min(max(2, WRONG * len(classes)), rarer / 20))
+    return float(min(max(3, share * len(classes)), rarer / 15))
 
 
 def _numbers(values: pl.Series, classes: NDArray[Any]) -> NDArray[np.float64]:

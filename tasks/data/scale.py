@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -82,14 +83,14 @@ def encoding_of(public: pa.Table, features: Sequence[str], spec: DatasetSpec) ->
         if name in spec.categorical or name in spec.levels or is_text or pa.types.is_boolean(column.type):
             made.append(_category(name, column, spec))
         else:
-            values = pc.cast(column, pa.float64()).to_numpy()
+            values = pl.Series(pc.cast(column, pa.float64())).to_numpy()  # pyarrow would import pandas
             made.append(NumericFeature.from_public(name, values, missing=spec.fill))
     return Encoding(tuple(made))
 
 
 @step(
     "scale",
-    version="3",
+    version="4",
     home="curator",
     retries=2,
     says="the public range, the levels and the encoding",

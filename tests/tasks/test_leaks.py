@@ -16,16 +16,27 @@ ITEMS = RNG.integers(0, 4, (N, 5))
 TOTALS = {
     "a sum of two": ({"a": A, "b": B}, A + B, True),
     "a score of items": ({f"q{i}": column for i, column in enumerate(ITEMS.T)}, ITEMS.sum(axis=1), True),
+    "a sum of unequal parts": ({"net": 5 * A, "tax": B}, 5 * A + B, True),
+    "a product of two": ({"a": np.exp(A), "b": np.exp(B)}, np.exp(A + B), True),
     "the larger of two": ({"a": A, "b": B}, np.where(A > B, "a", "b"), False),
 }
 
 
 @pytest.mark.parametrize("name", TOTALS)
-def test_a_target_that_is_a_sum_names_what_is_added(name):
+def test_a_target_that_is_made_of_columns_names_these_and_no_other(name):
     parts, target, is_number = TOTALS[name]
-    rows = pl.DataFrame({"x": RNG.normal(size=N), **parts, "y": target})
-    alone, together = telling_columns(rows.to_arrow(), ["x", *parts], "y", is_number=is_number)
+    rows = pl.DataFrame({"x": RNG.normal(size=N), **parts, "z": RNG.normal(size=N), "y": target})
+    alone, together = telling_columns(rows.to_arrow(), ["x", *parts, "z"], "y", is_number=is_number)
     assert (alone, sorted(together)) == ([], sorted(parts))
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(0.01, True), (0.05, False)])
+def test_a_copy_of_the_label_with_a_few_faults_is_named(share, is_told):
+    rng = np.random.default_rng(6)
+    y = rng.random(3000) < 0.5
+    rows = pl.DataFrame({"copy": y ^ (rng.random(3000) < share), "x": rng.normal(size=3000), "y": y})
+    told = telling_columns(rows.to_arrow(), ["copy", "x"], "y", is_number=False)
+    assert told == ((["copy"], []) if is_told else ([], []))
 
 
 @pytest.mark.parametrize(("n", "n_classes"), [(60, 2), (60, 15), (300, 2)])
