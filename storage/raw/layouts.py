@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 
 from ldptree.errors import DataError
@@ -145,11 +145,16 @@ def _find_names(
     n_below = _count_subheaders(rows)
     if n_below and "" in names and len(rows[0]) == len(names):
         names = _join_names(names, rows[0])
+    above = [cell.strip() for cell in records[place - 1]] if place else []
+    is_grouped = len(above) == len(names) and sum(a > "" == b for a, b in pairwise(above)) > 1
+    if is_grouped:
+        joined = _join_names(above, names)
+        names = [name if name == target else new for name, new in zip(names, joined, strict=True)]
     if lacks_name := _lacks_name(names, n_fields):
         is_first = any(record[-1].strip() for record in rows if len(record) == n_fields)
         names = ["row", *names] if is_first else [*names, ""]
     is_broken = any(_ENDS.search(cell) for cell in names)
-    if n_below or lacks_name or is_broken or len({*map(str.lower, names)}) < len(names):
+    if n_below or lacks_name or is_broken or is_grouped or len({*map(str.lower, names)}) < len(names):
         given = tuple(cell or f"unnamed_{index + 1}" for index, cell in enumerate(deduplicate_names(names)))
         return _line_of(text, delimiter, place + 1 + n_below), given, True
     return _line_of(text, delimiter, place) if place else 0, (), True

@@ -64,6 +64,20 @@ LAID_OUT = {
         },
         60,
     ),
+    "groups.csv": (
+        ";Before;;After;;\nid;Score;Time;Score;Time;y\n" + "a;1;2;3;4;yes\nb;0;1;2;4;no\n" * 30,
+        {
+            "delimiter": ";",
+            "skip": 2,
+            "columns": ["id", "Before Score", "Before Time", "After Score", "After Time", "y"],
+        },
+        60,
+    ),
+    "made.csv": (
+        "Made;2024-01-01;;;\nx;z;v;w;y\n" + "1;2;3;4;yes\n0;1;2;4;no\n" * 30,
+        {"delimiter": ";", "skip": 1},
+        60,
+    ),
     "again.csv": ("x,z,y\n1,2,yes\n0,1,no\nx,z,y\n,,\n" * 9, {}, 18),
     "from_r.csv": (
         "x,z,y\n" + "n1,1,2,yes\nn2,0,1,no\n" * 30,
