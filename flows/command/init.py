@@ -134,6 +134,8 @@ def describe(proposal: Proposal, public: str | None) -> list[str]:
         lines.append(f"written    {PACKED.get(file_kind(seen.named.file.path), form)}, {header}")
     left_out = "; rows without one are left out" if proposal.where else ""
     lines.append(f"target     {proposal.target}: a {proposal.label}{_classes(proposal)}{left_out}")
+    if proposal.counts is not None:
+        lines.append('        or label = "number", where it counts something')
     lines.append(f"public     {rule[0]}   ({rule[1]})")
     if proposal.unseen:
         lines.append(f"           {proposal.tell_unseen}")

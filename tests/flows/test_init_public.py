@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_init_columns import LABEL, RNG, N, first_look
 
+import ldptree
 from flows.command.init import init
 from ldptree.errors import ConfigError
 from schemas.config import load
@@ -167,9 +168,11 @@ def test_a_column_that_looks_like_survey_weights_is_named_and_not_chosen(tmp_pat
         assert name not in spec.features(["number", name, "y"])
 
 
-def test_a_label_that_may_be_a_count_is_offered_both_ways(tmp_path):
+def test_a_label_that_may_be_a_count_is_offered_both_ways(tmp_path, capsys):
     out, said = first_look(tmp_path, y=RNG.integers(0, 9, N))
     assert said["label"] == "class"
+    ldptree.init(tmp_path / "rows.csv", target="y")
+    assert 'or label = "number", where it counts something' in capsys.readouterr().out
     text = out.read_text().replace('label = "class"', 'label = "number"')
     begin = text.index("# [model]")
     out.write_text(text[:begin] + re.sub("^# ", "", text[begin:], flags=re.MULTILINE))
