@@ -56,15 +56,16 @@ def make_story(name: str, command: str, work: Path) -> None:
 
 
 def tidy_rows(work: Path, run: Path) -> list[dict[str, str]]:
-    """A run's scores, a row a method: accuracy in per cent, or the mean squared error of a number.
+    """A run's scores, a row a method: accuracy in per cent, or the typical error of a number.
 
     The spread is the standard deviation over the redraws of the noise, where the run has any.
     """
     summary = json.loads((run / "run.json").read_bytes())
-    is_number = "mse" in summary["metrics"]
-    metric, scale, form = ("mse", 1, ".4g") if is_number else ("accuracy", 100, ".1f")
+    is_number = "rmse" in summary["metrics"]
+    metric, scale, form = ("rmse", 1, ".3g") if is_number else ("accuracy", 100, ".1f")
     found = summary["baselines"] | {"ours": summary["metrics"]}
-    redraws = read_scores(work, run)["redraws"]
+    drawn = read_scores(work, run)["redraws"]
+    redraws = [error**0.5 for error in drawn] if is_number else drawn
     groups = f", {summary['cells']:,} groups" if "cells" in summary else ""
     parameters = f"{summary['estimator']}, {summary['n_private']:,} reports, {summary['n_public']:,} public rows{groups}"
     return [

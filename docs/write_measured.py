@@ -253,7 +253,7 @@ def write_page(page: Page, path: Path) -> dict[Path, str]:
 
 
 def draw_gains(stories: Page, folder: Path) -> str:
-    """An SVG of what reports gain in each story beside the best model of public rows, in points or in % of the squared error."""
+    """An SVG of what reports gain in each story beside the best model of public rows, in points or in % of the typical error."""
     lines = []
     for result in stories.results:
         with (folder / str(result.tables[0].tidy)).open(newline="") as file:
@@ -262,7 +262,7 @@ def draw_gains(stories: Page, folder: Path) -> str:
         ours, is_error = scores["ldptree"], "constant" in scores
         gain = 100 * (1 - ours / min(public)) if is_error else ours - max(public)
         lines.append((result.title, [[gain]]))
-    return draw_dots(lines, ["gain with reports, in points (of a number: in % of the squared error)"])
+    return draw_dots(lines, ["gain with reports, in points (of a number: in % of the typical error)"])
 
 
 def written() -> dict[Path, str]:

@@ -20,7 +20,6 @@ from storage.formats import stamped
 from storage.reports.published import FOLDER
 from storage.store import Store
 from storage.warehouse import all_runs, build
-from tasks.artifacts import read_scores
 from tasks.data.validate import check_passed, failures
 from tasks.making import peak_rss_mb, tell_time
 from tasks.page.captions import say
@@ -253,24 +252,15 @@ def _of_one_tree(config: RunConfig, facts: Run, by_step: Mapping[str, Record]) -
 
 def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
     """Return the summary's part of a run in rounds."""
-    store, config = run.store, run.terms.config
-    by_step = last_of_each_step(run.records)
-    shown, scored = by_step["show"], by_step.get("evaluate")
-    content = read_scores(store, scored["scores"] if scored else None) or {}
-    metrics = {
-        key: {
-            name: value for name, value in score.items() if name in ("mse", "mae", "r2") and value is not None
-        }
-        for key, score in content.get("scores", {}).items()
-    }
+    shown = last_of_each_step(run.records)["show"]
     return {
         "largest_spend": run.conversation.spent.largest,
         "mechanism": facts.privacy.mechanism,
         "form": "reports",
-        "seeded": config.is_seeded,
+        "seeded": run.terms.config.is_seeded,
         "n_private": shown.facts["n_private"],
         "n_public": run.scaled.facts["n_public"],
-        "n_test": content.get("n_test", 0),
+        "n_test": facts.n_test,
         "n_features": shown.facts["n_features"],
         "columns_left_out": facts.columns_left_out,
         "rounds": [
@@ -281,8 +271,8 @@ def _of_rounds(run: Pipeline, facts: Run) -> dict[str, Any]:
             }
             for asked in facts.privacy.asked
         ],
-        "metrics": metrics.get("ours", {}),
-        "baselines": {key: value for key, value in metrics.items() if key != "ours"},
+        "metrics": facts.scores.ours.metrics if facts.scores else {},
+        "baselines": _baselines(facts),
     }
 
 

@@ -32,7 +32,7 @@ METRICS = (
     ("log_loss", "log loss", 3),
 )
 LEFT_OUT_LISTED = 10
-NUMBER_METRICS = (("mse", "MSE", None), ("mae", "MAE", None), ("r2", "R²", 3))
+NUMBER_METRICS = (("rmse", "typical error", None), ("mae", "mean error", None), ("r2", "R²", 3))
 """Of a label that is a number; an error has no decimals of its own, and is written as in the finding."""
 LAST_WORDS_SECONDS = 5.0
 
@@ -143,7 +143,7 @@ def _show(summary: dict[str, Any], *, is_label_declared: bool, temporary: bool) 
         "private rows kept aside" if summary["metrics"] else "no row was kept aside", style="bold"
     )
     if summary["metrics"]:
-        shown = NUMBER_METRICS if "mse" in summary["metrics"] else METRICS
+        shown = NUMBER_METRICS if "rmse" in summary["metrics"] else METRICS
         for _, title, _ in shown:
             table.add_column(title, justify="right")
         scores = name_scores(summary)

@@ -217,7 +217,7 @@ def _means(
 
 
 def _are_sizes(held: pl.Series, known: NDArray[np.float64]) -> bool:
-    """Return whether values begin with numbers, as those of a count, a scale or a range: from 0 on, or going with the labels [n, k]."""
+    """True where values begin with numbers, as those of a count, a scale or a range: from 0 on, or going with labels [n, k]."""
     size = held.str.extract(r"^\D?([0-9]+)").cast(pl.Float64)
     if size.null_count() or size.n_unique() < 2:
         return False

@@ -273,7 +273,7 @@ def _typical(square: float) -> float:
 
 def _score(key: str, record: Mapping[str, Any], redraws: Sequence[float], caps: Mapping[str, str]) -> Score:
     spread, interval, lead = None, record["interval"], record.get("lead")
-    if square := record.get("mse"):
+    if (square := record.get("mse")) is not None:
         record = {**record, "rmse": _typical(square)}
         interval = [_typical(end) for end in interval]
         lead = lead and [record["rmse"] - _typical(square - end) for end in lead]

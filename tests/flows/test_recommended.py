@@ -141,7 +141,7 @@ def test_the_terminal_says_what_was_chosen_and_what_protects_nobody(capsys, tria
 
 def test_the_terminal_writes_errors_of_numbers_as_the_finding_does_and_no_negative_zero(capsys):
     errors = {"ours": 9643.4916, "base": 16215.6}
-    scores = {key: {"mse": mse, "mae": 79.8949, "r2": 0.6} for key, mse in errors.items()}
+    scores = {key: {"rmse": rmse, "mae": 79.8949, "r2": 0.6} for key, rmse in errors.items()}
     scores["base"]["r2"] = -0.0004  # no zero is negative
     summary = SUMMARY | {"estimator": "correction", "trial": True, "seeded": True, "why_chosen": ""}
     summary |= {"metrics": scores.pop("ours"), "baselines": scores}

@@ -63,7 +63,7 @@ FAMILIES = {
         fares,
         NUMBERS,
         {"estimator": "lpdt"},
-        ("mse", "constant", -1),
+        ("rmse", "constant", -1),
         {"public_only", "no_noise", "constant", "public_tree", "public_forest", "non_private"},
         {"model.rho=0.4": "partition", "model.label_range=[0, 100]": "scale", "model.lam=0.5": "prune"},
         {name: name for name in ("prediction", "mean_lower", "mean_upper")},
