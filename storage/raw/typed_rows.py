@@ -189,7 +189,8 @@ class TypedQuery:
 def typed_sql(file: RawFile, column: str, raw: str, kind: ColumnType) -> str:
     """The SQL value of type `kind` of the raw column that the SQL `raw` names; NULL where missing or not castable."""
     if file.family(column) == "text" and kind == "text":
-        return f"CASE WHEN {_is_null(raw, file.nulls)} THEN NULL ELSE trim({raw}) END"
+        text = f"CAST({raw} AS VARCHAR)"  # of a day, too
+        return f"CASE WHEN {_is_null(text, file.nulls)} THEN NULL ELSE trim({text}) END"
     if file.family(column) == "text" and kind == "boolean":  # a number may have blanks around it
         return f"TRY_CAST(trim({raw}) AS BOOLEAN)"
     return f"TRY_CAST({raw} AS {SQL_TYPES[kind]})"

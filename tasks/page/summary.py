@@ -351,7 +351,8 @@ def question(run: Run) -> str:
         return run.question
     target, classes = run.target.replace("_", " "), run.classes
     first = f"{' or '.join(f'“{name}”' for name in classes)}? " if 1 < len(classes) <= FEW_CLASSES else ""
-    return f"{first}Predict “{target}” of a {run.noun}, without seeing anyone’s {run.noun}."
+    article = "an" if run.noun[:1].lower() in "aeiou" else "a"
+    return f"{first}Predict “{target}” of {article} {run.noun}, without seeing anyone’s {run.noun}."
 
 
 def one_thing(run: Run) -> list[Sentence]:

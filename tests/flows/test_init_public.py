@@ -83,7 +83,7 @@ GROUPS = {
     "towns": (np.array(["Gent", "Luik", "Namen"])[GOES], True),
     "towns by chance": (RNG.choice(["Gent", "Luik", "Namen"], N), False),
     "towns for a number": (np.array(["Gent", "Luik", "Namen"])[GOES], True),
-    "codes of towns": (np.array([9000, 4000, 5000])[[1, 0, 2]][GOES], True),
+    "codes of towns": (np.array([5000, 4000, 9000])[GOES], True),
     "codes from nought on": (np.array([7, 0, 4])[GOES], False),
     "a truth": (np.where(GOES == 0, "yes", "no"), False),
     "a scale": (GOES * 2 + RNG.integers(0, 2, N), False),

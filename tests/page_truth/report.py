@@ -59,7 +59,7 @@ def true_answer(run: Run) -> tuple[int, float, list[float]]:
     low, high = protocol.label_range
     if protocol.base is not None:
         labels = np.array([label if protocol.base.labels == () else int(label)])
-        errors = protocol.base.all_residuals(protocol.encoding, raw, labels)[0]
+        errors = protocol.base.errors(protocol.encoding, raw, labels)[0]
         label = float(errors[int(label) if errors.size > 1 else 0])
     return cell, label, np.linspace(low, high, levels).tolist()
 

@@ -146,7 +146,7 @@ def _error(chain: Chain, protocol: Protocol, row: TypicalRow) -> float:
     if protocol.base is None:
         return row.label
     labels = np.array([row.label if chain.config.is_numeric else int(row.label)])
-    errors = protocol.base.all_residuals(protocol.encoding, row.values, labels)[0]
+    errors = protocol.base.errors(protocol.encoding, row.values, labels)[0]
     return float(errors[int(row.label) if errors.size > 1 else 0])
 
 

@@ -134,7 +134,7 @@ def test_what_all_drawn_groups_share_is_said_once_above_their_whole_names() -> N
         )
     )
     assert [row.name for row in groups.rows] == [
-        f"Trip start hour of the day over {low}, trip miles over {miles}"
+        f"trip start hour of the day over {low}, trip miles over {miles}"
         for low in (0, 16)
         for miles in (1, 3)
     ]
