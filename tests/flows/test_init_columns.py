@@ -81,6 +81,14 @@ def calendar(days):
     }
 
 
+def months(days, of=1):
+    """What is derived of a column of months, or of the first ones of so many each."""
+    return {
+        "_year": [day.year for day in days],
+        "_month": [(day.month - 1) // of * of + 1 for day in days],
+    }
+
+
 SHORT = [dt.date(2022, 1, 1) + dt.timedelta(int(after)) for after in RNG.integers(0, 700, N)]
 UNKNOWN_MONTH = [dt.date(int(year), int(month), 1) for year, month in RNG.integers([1, 1], [29, 13], (N, 2))]
 IS_TICKED = RNG.random(N) < 0.4
@@ -95,6 +103,9 @@ COLUMNS = {
         for i, language in enumerate(MONTHS)
     },
     **{f"form_{i}": (in_words(DAYS, "French", form), "dates, as in ", calendar(DAYS)) for i, form in enumerate(FORMS)},
+    "of_weekdays": (in_words(DAYS, "French", "mercredi {day} {month} {year}"), "dates, as in ", calendar(DAYS)),
+    "of_months": (in_words(DAYS, "Spanish", "{month} de {year}"), "dates, as in ", months(DAYS)),
+    "of_quarters": ([f"{d.year}Q{(d.month + 2) // 3}" for d in DAYS], "dates, as in ", months(DAYS, 3)),
     "in_order": (sorted(map(str, DAYS)), "dates, as in ", calendar(sorted(DAYS))),  # so that no rule uses a column
     "pointed": ([f"{t:%d-%m-%Y %H.%M}" for t in TIMES], "dates (the day comes first)", HOUR),
     "with_h": ([f"{t:%d/%m/%Y %Hh%M}" for t in TIMES], "dates (the day comes first)", HOUR),

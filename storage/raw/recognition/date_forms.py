@@ -38,17 +38,19 @@ ene feb mar abr may jun jul ago sep oct nov dic
 """Months without accents, whole or short, on a line for each language (English, German, French, Spanish)."""
 _CALENDARS = tuple(tuple(line.split()) for line in _NAMES.split("\n") if line)
 _DATE = re.compile(
-    r"[0-9]{1,2}(?:er|º|°|\.)?[-/ ]?(?:de )?(?P<month>[^\W\d_]{3,10})\.?,?[-/ ](?:del? )?[0-9]{4}"
+    r"(?:[^\W\d_]{2,10}\.?,? (?=[0-9]))?(?P<day>[0-9]{1,2}(?:er|º|°|\.)?[-/ ]?(?:de )?)?"
+    r"(?P<month>[^\W\d_]{3,10})\.?,?[-/ ](?:del? )?[0-9]{4}"
 )
 
 
 def month_name_readings(text: str) -> list[NamedDate]:
-    """How to read a date such as "26 avril 2023" or "3. Dez. 2021", one for each set of names that has its month."""
+    """How to read a date such as "lundi 26 avril 2023" or "enero 2022", one for each set of names that has its month."""
     match = _DATE.fullmatch(text)
     if match is None:
         return []
     month = "".join(letter for letter in normalize("NFD", match["month"].lower()) if category(letter) != "Mn")
-    return list(dict.fromkeys(_read_by(names) for names in _CALENDARS if month in names))
+    has_day = match["day"] is not None
+    return list(dict.fromkeys(_read_by(names, has_day=has_day) for names in _CALENDARS if month in names))
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,16 @@ class NamedDate:
 
 
 @cache
-def _read_by(names: tuple[str, ...]) -> NamedDate:
+def _read_by(names: tuple[str, ...], *, has_day: bool) -> NamedDate:
     """By the first three letters of a month, twelve different ones in each set once "juillet" begins with others than "juin"."""
     plain = "strip_accents(lower({}))"
     if "juillet" in names or "juil" in names:
         plain = f"replace({plain}, 'juil', 'jul')"
     short = ", ".join(literal(name.replace("juil", "jul")[:3]) for name in names)
-    month = (
-        f"list_position([{short}], regexp_extract({plain}, '[a-z][a-z][a-z]'))"  # NULL of what is no month
-    )
-    year, day = "CAST(right({}, 4) AS INT)", "CAST(regexp_extract({}, '^[0-9]+') AS INT)"
-    return NamedDate(f"make_date({year}, {month}, {day})", year, month)
+    letters = rf"regexp_extract({plain}, '([a-z][a-z][a-z])[a-z]*[^a-z0-9]+(del? )?[0-9]+$', 1)"
+    month = f"list_position([{short}], {letters})"  # NULL of what is no month
+    year, day = "CAST(right({}, 4) AS INT)", "CAST(regexp_extract({}, '[0-9]+') AS INT)"
+    return NamedDate(f"make_date({year}, {month}, {day if has_day else 1})", year, month)
 
 
 MOST_MIXED = 3
@@ -98,6 +99,7 @@ _MONTH_DAY = re.compile(
 )
 _MONTH_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})(?P<s>[-/ ])(?P<year>[0-9]{4})")
 _YEAR_MONTH = re.compile(r"(?P<year>[0-9]{4})(?P<s>[-/])(?P<m>[0-9]{2})")
+_QUARTER = re.compile(r"[0-9]{4}[- ]?Q[1-4]")
 _TIME = re.compile(rf"(?P<clock>{_CLOCK})(?P<half> ?[AaPp][Mm])?")
 
 
@@ -177,7 +179,8 @@ def recognise(sample: ColumnSample) -> Finding | None:
 
 def _unknown_months(column: str, texts: Sequence[str]) -> Finding | None:
     """Say how to read the year of dates whose months are in another language; None of what is no date."""
-    if not texts or sum(_DATE.fullmatch(text) is not None for text in texts) < FITS * len(texts):
+    matches = filter(None, map(_DATE.fullmatch, texts))
+    if not texts or sum(match["day"] is not None for match in matches) < FITS * len(texts):
         return None
     line = Reading(
         "", ((new_name(column, "year"), f"CAST(right({sql_name(column)}, 4) AS INT)"),)
@@ -228,6 +231,8 @@ def _forms_of(text: str) -> list[_Form]:
         return _of_numbers(match)
     if _COMPACT.fullmatch(text) is not None:
         return [_strptime("", "%Y%m%d")]
+    if _QUARTER.fullmatch(text) is not None:
+        return [_Form("", "make_date(CAST(left({}, 4) AS INT), 3 * CAST(right({}, 1) AS INT) - 2, 1)")]
     if (match := _YEAR_MONTH.fullmatch(text)) is not None:
         return [_strptime("", f"%Y{match['s']}%m")]
     others = [
@@ -339,7 +344,7 @@ def _reading(sample: ColumnSample, texts: Sequence[str], form: _Form) -> Reading
     if form.is_time:
         minutes = f"hour({point}) * 60 + minute({point})"
         return Reading(form.label, ((new_name(sample.column, "minutes"), minutes),), order=minutes)
-    has_days = ("%Y" not in moment and "%y" not in moment) or "%d" in moment
+    has_days = ("%Y" not in moment and "%y" not in moment and not moment.endswith(", 1)")) or "%d" in moment
     parts = {"year": "year", "month": "month"} | ({"weekday": "isodow", "hour": "hour"} if has_days else {})
     counts = ", ".join(f"count(DISTINCT TRY({call}({form.of('value')})))" for call in parts.values())
     answer = _ask(f"SELECT {counts} FROM given", texts)[0]
