@@ -183,7 +183,7 @@ def test_one_tree_without_privacy_is_called_so_wherever_it_stands() -> None:
 
 def test_a_story_of_the_gallery_cuts_an_error_by_what_its_table_says() -> None:
     stories = tomllib.loads((ROOT / "docs" / "gallery" / "stories.toml").read_text())["results"]
-    claims = [(re.search(r"cut the squared error by (\d+) %", story["note"]), story) for story in stories]
+    claims = [(re.search(r"cut the typical error by (\d+) %", story["note"]), story) for story in stories]
     assert any(claim for claim, _ in claims)
     for claim, story in claims:
         if claim:

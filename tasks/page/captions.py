@@ -93,10 +93,10 @@ SAYS = {
     "plan instead": "Where it is wrong by {size}, {people} people at epsilon {epsilon} would {does}.",
     "plan beyond": "On people {whom}, reports would {does} on average.",
     # cards
-    "gain": "{gain} (95{narrow}% interval {low} to {high}) against {reference}, the best that public rows give. Grey band: "
+    "gain": "{gain} (95{narrow}% interval {low} to {high}) against {reference}. Grey band: "
     "±{margin} counts as none.",
-    "gain of errors": "{gain} of typical error (95{narrow}% interval {low} to {high}; less is better) against {reference}, "
-    "the best that public rows give. Grey band: ±{margin} counts as none.",
+    "gain of errors": "{gain} of typical error (95{narrow}% interval {low} to {high}; less is better) against {reference}. "
+    "Grey band: ±{margin} counts as none.",
     "log loss": "Log loss got worse: {before} to {after}.",
     "people": "{new} of {n} new",
     "campaign": "{new} new in this run, {earlier} in earlier runs of the campaign “{campaign}”.",
@@ -111,7 +111,7 @@ SAYS = {
     "whose kept": "kept aside to test: only a trial may look at them",
     "whose kept, a release": "kept aside to test: their true answers are read",
     "guess before": "how often a snoop tells one {noun} from another by guessing",
-    "guess after": "the same snoop, holding a report ({epsilon}). At {half} it is {less}, at {twice} it is {more}",
+    "guess after": "the same snoop, holding a report ({epsilon}). At {half}: {less}; at {twice}: {more}",
     "ruler": "Predicted correctly, of {n} {nouns} kept aside to test.",
     "ruler errors": "Typical error on {n} {nouns} kept aside to test. Better is to the right.",
     "ruler averages": "“{output}” on average among private {nouns}.",
@@ -220,8 +220,8 @@ SAYS = {
     "example answer": "{question} {value}.",
     "example apart": "{kind} {cell}, and {value}.",
     "example": "Medians and most common values of public {nouns}, scrambled twelve times.",
-    "boxes": "Blue boxes are sent. The dashed box is the truth, which stays.",
-    "boxes numbers": "In each box: the number sent. Dashed: the truth, which stays.",
+    "boxes": "Blue boxes are sent; the dashed one is the truth.",
+    "boxes numbers": "In each box: the number sent. Dashed: the truth.",
     "boxes drawn": "{drawn} of {boxes} boxes are drawn.",
     "left out": "Of 100 such reports {n} leave the truth out.",
     # warnings

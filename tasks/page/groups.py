@@ -69,7 +69,7 @@ def draw_groups(run: Run) -> Groups | None:
         return None
     corrects = model.figure == "correction"
     cells = by_share(model.cells)
-    clear = [pair for pair in cells if not corrects or _is_clear(run, pair[1])][:MOST_CLEAR]
+    clear = [pair for pair in cells if corrects and _is_clear(run, pair[1])][:MOST_CLEAR]
     shown = clear or cells[:MOST_UNCLEAR]
     numbers = {number for number, _ in shown}
     rest = [pair for pair in cells if pair[0] not in numbers]

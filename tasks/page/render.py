@@ -227,7 +227,7 @@ def draw_scores(run: Run) -> Chart:
     rows = [
         Track(
             name=summary.name_score(run, score),
-            figure=unit.value(score.figure),
+            figure=(unit.bare if at and run.label == "number" else unit.value)(score.figure),
             note=findings.say_interval(run, score),
             role=score.role,
             value=score.figure,
@@ -235,7 +235,7 @@ def draw_scores(run: Run) -> Chart:
             spread=score.spread,
             is_own=score.key == "ours",
         )
-        for score in run.scores.ordered
+        for at, score in enumerate(run.scores.ordered)  # a name of a unit stands once
     ]
     without = "public model" if run.model.figure == "correction" else "without reports"
     lines = ((run.scores.find("public_only"), without, "pub"), _limit(run))
@@ -266,12 +266,12 @@ def draw_curve(run: Run, curve: CurveLine) -> tuple[Chart, Table]:
     """Return the predictions along a column, of its stretches and categories some, and the table of all."""
     table, unit, rows = findings.tabulate_curve(run, curve), units.label_unit(run), []
     every = -(-len(curve.points) // MOST_POINTS)
-    for (name, *_), point in zip(table.rows[::every], curve.points[::every], strict=True):
+    for at, ((name, *_), point) in enumerate(zip(table.rows[::every], curve.points[::every], strict=True)):
         low, high = Estimate(value=point.value, sd=point.sd).ends
         rows.append(
             Track(
                 name=name,
-                figure=unit.value(point.value),
+                figure=(unit.bare if at and run.label == "number" else unit.value)(point.value),
                 note="" if point.public is None else say("beside", public=unit.bare(point.public)).text,
                 role="ours",
                 value=point.value,

@@ -199,7 +199,7 @@ def test_a_difference_that_is_there_is_not_written_as_none() -> None:
         public = replace(PUBLIC, metrics={"accuracy": 0.61}, lead=Span(low=lead[0], high=lead[1]))
         return [one.text for one in summary.gain(_run(_score("ours", ours), public))]
 
-    end = ") against the public model, the best that public rows give. Grey band: ±0.2\u00a0points counts as none."
+    end = ") against the public model. Grey band: ±0.2\u00a0points counts as none."
     assert said(0.6104, (0.0001, 0.001)) == [f"+0.04\u00a0points (95\u202f% interval +0.01 to +0.10{end}"]
     assert said(0.61, (1e-9, 0.03)) == [f"0.0\u00a0points (95\u202f% interval 0.0 to +3.0{end}"]
 
