@@ -84,7 +84,7 @@ def _zone(arguments: Mapping[str, Any]) -> Any:
     return "simulation" if "scores" in arguments["artifacts"] else "curator"
 
 
-@step("report", version="45", home=_zone, retries=2, says="the run's page")
+@step("report", version="46", home=_zone, retries=2, says="the run's page")
 def report(
     draft: Draft,
     *,

@@ -108,7 +108,7 @@ SAYS = {
     "whose public": "public: anyone may see them",
     "whose private": "private: each sent {reports}",
     "whose earlier": "reported in earlier runs",
-    "whose kept": "kept aside to test: only a trial may look at them",
+    "whose kept": "kept aside to test: only a trial sees them",
     "whose kept, a release": "kept aside to test: their true answers are read",
     "guess before": "how often a snoop tells one {noun} from another by guessing",
     "guess after": "the same snoop, holding a report ({epsilon}). At {half}: {less}; at {twice}: {more}",
