@@ -20,7 +20,6 @@ from ldptree.mechanisms import report_values
 from ldptree.planning.detection import Findable, find_smallest
 from ldptree.protocol.question import PublicView, Question
 from ldptree.protocol.totals import Totals
-from ldptree.public_models.model import indicators
 from ldptree.simulate.redraws import KnownHolders, draw_outputs_again
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ class LearnerOfTotals(Learner):
             X = people.encoding.encode(raw)
             self._answers[id(raw)] = raw, X, base.answers(X)
         _, X, answered = self._answers[id(raw)]
-        return X, indicators(people.labels, len(base.labels)) - answered
+        return X, base.errors_of(people.labels, answered)
 
     def size(self, n: int, epsilon: float) -> Asked:
         """See `Learner`."""

@@ -198,13 +198,15 @@ class PublishedBase:
             raise DataError(
                 f"base: each holder reports on one of {self.n_residuals} outputs; draw them first"
             )
-        errors, is_whole = self.errors(encoding, raw, labels), encoding.encodable(raw)
+        residuals, whole = np.full(len(raw), np.nan), np.flatnonzero(encoding.encodable(raw))
+        X, outputs = encoding.encode(raw[whole]), outputs[whole]
+        errors = self.errors_of(np.asarray(labels)[whole], self.answers(X))
         if not self.contrasts:
-            return np.asarray(errors[np.arange(len(raw)), outputs])
-        residuals = np.full(len(raw), np.nan)
-        for output in np.unique(outputs[is_whole]).tolist():
-            at = np.flatnonzero(is_whole & (outputs == output))
-            residuals[at] = self.residuals_of(output, encoding.encode(raw[at]), errors[at])
+            residuals[whole] = errors[np.arange(len(whole)), outputs]
+            return residuals
+        for output in np.unique(outputs).tolist():
+            at = np.flatnonzero(outputs == output)
+            residuals[whole[at]] = self.residuals_of(output, X[at], errors[at])
         return residuals
 
     def errors(self, encoding: Encoding, raw: Floats, labels: ArrayLike) -> Floats:
@@ -212,8 +214,12 @@ class PublishedBase:
         labels, is_whole = np.asarray(labels), encoding.encodable(raw)
         errors = np.full((len(labels), n_outputs(len(self.labels))), np.nan)
         X = encoding.encode(raw[is_whole])
-        errors[is_whole] = indicators(labels[is_whole], len(self.labels)) - self.answers(X)
+        errors[is_whole] = self.errors_of(labels[is_whole], self.answers(X))
         return errors
+
+    def errors_of(self, labels: NDArray[Any], answered: Floats) -> Floats:
+        """The same of labels [n] and the model's answers, float64 [n, outputs]."""
+        return indicators(labels, len(self.labels)) - answered
 
     def residuals_of(self, output: int, X: NDArray[np.float32], errors: Floats) -> Floats:
         """Return what reports on an output, or along a contrast, are about, float64 [n], from encoded rows [n, d] and errors."""

@@ -86,7 +86,7 @@ class Column:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether its whole numbers look like names."""
+        """True if its whole numbers look like names."""
         finding = self.finding
         return finding is not None and not (finding.readings or finding.is_code) and self.type == "integer"
 

@@ -223,11 +223,10 @@ def _true_answer(run: Run, example: Example) -> Sentence:
 def draw_scores(run: Run) -> Chart:
     """Return every model with its figure and interval, and ours with the spread of redraws."""
     assert run.scores is not None
-    unit = units.label_unit(run)
     rows = [
         Track(
             name=summary.name_score(run, score),
-            figure=(unit.bare if at and run.label == "number" else unit.value)(score.figure),
+            figure=_figure(run, at, score.figure),
             note=findings.say_interval(run, score),
             role=score.role,
             value=score.figure,
@@ -235,7 +234,7 @@ def draw_scores(run: Run) -> Chart:
             spread=score.spread,
             is_own=score.key == "ours",
         )
-        for at, score in enumerate(run.scores.ordered)  # a name of a unit stands once
+        for at, score in enumerate(run.scores.ordered)
     ]
     without = "public model" if run.model.figure == "correction" else "without reports"
     lines = ((run.scores.find("public_only"), without, "pub"), _limit(run))
@@ -262,6 +261,12 @@ def draw_epsilons(run: Run) -> Chart | None:
     return Chart.of(rows, [(s.figure, text, role) for s, text, role in lines if s], scale=units.scale(run))
 
 
+def _figure(run: Run, at: int, value: float) -> str:
+    """Write the figure of a row; the name of a unit stands in the first one alone."""
+    unit = units.label_unit(run)
+    return unit.bare(value) if at and run.label == "number" else unit.value(value)
+
+
 def draw_curve(run: Run, curve: CurveLine) -> tuple[Chart, Table]:
     """Return the predictions along a column, of its stretches and categories some, and the table of all."""
     table, unit, rows = findings.tabulate_curve(run, curve), units.label_unit(run), []
@@ -271,7 +276,7 @@ def draw_curve(run: Run, curve: CurveLine) -> tuple[Chart, Table]:
         rows.append(
             Track(
                 name=name,
-                figure=(unit.bare if at and run.label == "number" else unit.value)(point.value),
+                figure=_figure(run, at, point.value),
                 note="" if point.public is None else say("beside", public=unit.bare(point.public)).text,
                 role="ours",
                 value=point.value,
